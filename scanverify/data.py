@@ -1,0 +1,110 @@
+"""The numbers of a case: named distributions, drawn from a seed.
+
+Domain code, numpy alone. Every distribution is a function from a generator,
+a count and a format to float64 values, which are then rounded to the format,
+so that the oracle and the kernel start from the very same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from scanverify.case import Case, CaseError
+from scanverify.formats import FORMATS, FloatArray, Format
+
+Draw = Callable[[np.random.Generator, int, Format], FloatArray]
+
+
+def _small_integers(rng: np.random.Generator, count: int, fmt: Format) -> FloatArray:
+    # small enough that bf16's 8 bits hold the sums of short scans exactly
+    return rng.integers(-3, 4, count).astype(np.float64)
+
+
+def _ones(rng: np.random.Generator, count: int, fmt: Format) -> FloatArray:
+    return np.ones(count)
+
+
+def _sparse_integers(rng: np.random.Generator, count: int, fmt: Format) -> FloatArray:
+    values = rng.integers(-5, 6, count).astype(np.float64)
+    return np.where(rng.random(count) < 0.8, 0.0, values)
+
+
+def _distinct_integers(rng: np.random.Generator, count: int, fmt: Format) -> FloatArray:
+    # no two neighbours alike, so that an element taken from the wrong place shows
+    top = min(fmt.max_finite, 100.0)
+    return np.asarray((np.arange(1, count + 1) * 37 + rng.integers(0, 37)) % top - top // 3)
+
+
+def _normal(rng: np.random.Generator, count: int, fmt: Format) -> FloatArray:
+    scale = 20.0 if fmt.is_integer else 1.0
+    return np.clip(rng.standard_normal(count) * scale, -100.0, 100.0)
+
+
+def _uniform(rng: np.random.Generator, count: int, fmt: Format) -> FloatArray:
+    return rng.random(count) * (50.0 if fmt.is_integer else 1.0)
+
+
+def _wide_range(rng: np.random.Generator, count: int, fmt: Format) -> FloatArray:
+    if fmt.is_integer:
+        return rng.integers(-int(min(fmt.max_finite, 1e6)), int(min(fmt.max_finite, 1e6)), count).astype(np.float64)
+    # far from the largest number, so that a whole scan cannot overflow
+    span = 6 if fmt.name == "fp16" else 40
+    return np.ldexp(rng.standard_normal(count), rng.integers(-span, 2, count))
+
+
+def _cancellation(rng: np.random.Generator, count: int, fmt: Format) -> FloatArray:
+    scale = 10.0 if fmt.is_integer else 8.0
+    values = rng.standard_normal(count) * scale
+    values[1::2] = -values[: count - count % 2 : 2]
+    return np.clip(values, -100.0, 100.0)
+
+
+DISTRIBUTIONS: dict[str, Draw] = {
+    "small_integers": _small_integers,
+    "ones": _ones,
+    "sparse_integers": _sparse_integers,
+    "distinct_integers": _distinct_integers,
+    "normal": _normal,
+    "uniform": _uniform,
+    "wide_range": _wide_range,
+    "cancellation": _cancellation,
+}
+#: Distributions whose sums are representable for as long as they stay in range.
+INTEGER_DISTRIBUTIONS = ("small_integers", "ones", "sparse_integers", "distinct_integers")
+
+
+def input_values(case: Case) -> FloatArray:
+    """``x`` of a case: float64, shape ``[rows, width]``, every value in the input format.
+
+    Raises :class:`CaseError` for an unknown distribution or values that the
+    input format cannot hold.
+    """
+    fmt = FORMATS[case.formats.input]
+    shape = (case.rows, case.width)
+    if case.data.values is not None:
+        values = np.array(case.data.values, dtype=np.float64)
+    else:
+        try:
+            draw = DISTRIBUTIONS[case.data.distribution]
+        except KeyError:
+            raise CaseError(
+                f"The distribution {case.data.distribution!r} is unknown; "
+                f"choose from {', '.join(DISTRIBUTIONS)}."
+            ) from None
+        rng = np.random.Generator(np.random.PCG64(case.data.seed & (2**64 - 1)))
+        values = draw(rng, case.rows * case.width, fmt)
+    return _in_format(values, fmt).reshape(shape)
+
+
+def carry_in_value(case: Case) -> float:
+    """The carry-in of a case as its accumulate format holds it."""
+    return float(_in_format(np.array([case.data.carry_in]), FORMATS[case.formats.accumulate])[0])
+
+
+def _in_format(values: FloatArray, fmt: Format) -> FloatArray:
+    try:
+        return fmt.round(values)
+    except OverflowError:
+        raise CaseError(f"A value of the case does not fit {fmt.name}.") from None

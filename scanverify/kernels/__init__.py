@@ -1,0 +1,1 @@
+"""The bundled kernels, one file an algorithm; each module lists its kernels in ``KERNELS``."""

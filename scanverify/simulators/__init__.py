@@ -1,0 +1,73 @@
+"""Simulators: real PyPTO behind one narrow interface.
+
+Every module here that defines ``SIMULATOR`` adds one; a new simulator is one
+new file (and a runner that its worker executes).
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from functools import cache
+from typing import Protocol
+
+from scanverify.case import Case, CaseError
+from scanverify.kernel import Kernel
+from scanverify.memory import Memory
+from scanverify.outcome import Environment, Outcome
+
+
+class Session(Protocol):
+    """A running simulator: answers one case at a time, whatever the case does to it."""
+
+    @property
+    def environment(self) -> Environment:
+        """Versions and machine."""
+
+    def run(self, case: Case, kernel: Kernel, before: Memory) -> Outcome:
+        """Run ``case`` on memory as ``before`` has it, which stays as it is."""
+
+    def close(self) -> None:
+        """End all processes and remove scratch directories."""
+
+
+class Simulator(Protocol):
+    """A way to run cases on real PyPTO."""
+
+    @property
+    def name(self) -> str:
+        """The name that cases carry."""
+
+    @property
+    def dialect(self) -> str:
+        """The dialect of the kernels it runs."""
+
+    @property
+    def limits(self) -> tuple[str, ...]:
+        """What its numbers cannot show, one sentence each."""
+
+    def open(self, timeout: float) -> Session:
+        """Start it; ``timeout`` is in seconds a case. Raises :class:`SimulatorUnavailable`."""
+
+
+@cache
+def simulators() -> dict[str, Simulator]:
+    """All simulators, by name, available here or not."""
+    found: dict[str, Simulator] = {}
+    for module in sorted(m.name for m in pkgutil.iter_modules(__path__)):
+        # runners import torch and pypto, and belong to workers
+        if not module.endswith("_runner"):
+            simulator = getattr(importlib.import_module(f"{__name__}.{module}"), "SIMULATOR", None)
+            if simulator is not None:
+                found[simulator.name] = simulator
+    return found
+
+
+def simulator_of(case: Case) -> Simulator:
+    """The simulator a case names; raises :class:`CaseError` when there is none."""
+    try:
+        return simulators()[case.simulator]
+    except KeyError:
+        raise CaseError(
+            f"The simulator {case.simulator!r} is unknown; choose from {', '.join(simulators())}."
+        ) from None

@@ -1,0 +1,271 @@
+"""Runs jobs on PyPI pypto's interpreter, inside a worker process.
+
+The interpreter is PyPTO's own pass verifier: it executes the compiled graph
+numerically, first as written, then after each chosen compiler pass. Needs
+pypto, torch and numpy, and nothing of the rest of scanverify.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import platform
+import re
+import shutil
+import time
+import traceback
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from scanverify.simulators.calculator import compiler_version, load_calculator
+from scanverify.simulators.frames import Arrays
+from scanverify.simulators.worker import SetupError
+
+#: The versions whose JIT path zeroes its inputs, see :func:`_hand_over_the_real_inputs`.
+ZEROES_ITS_INPUTS = ("0.2.0",)
+_TORCH_DTYPES = {
+    "fp32": "float32",
+    "fp16": "float16",
+    "bf16": "bfloat16",
+    "int8": "int8",
+    "int16": "int16",
+    "int32": "int32",
+    "int64": "int64",
+}
+_ADDRESS = re.compile(r"\s*\[0x[0-9a-f]+\]")
+_STACK_LINE = re.compile(r"\.so(\.\d+)*\(|^\s*(at|#\d+) .*0x[0-9a-f]+")
+_CODE = re.compile(r"Errcode:\s*([0-9A-Fa-f]+)!|\b([A-Z][A-Za-z]*OpError)\b")
+
+
+def prepare(scratch: Path) -> dict[str, Any]:
+    """Load torch, pypto and the calculator; returns the environment's fingerprint."""
+    os.chdir(scratch)
+    os.environ.setdefault("TORCH_DEVICE_BACKEND_AUTOLOAD", "0")
+    try:
+        import torch
+    except ImportError:
+        raise SetupError("torch is not installed: pip install torch==2.13.0.") from None
+    try:
+        import pypto
+    except ImportError as error:
+        raise SetupError(f"PyPI's pypto cannot be imported: {error}.") from None
+    if not hasattr(pypto, "frontend"):
+        raise SetupError(
+            "The pypto installed here is not PyPI's (it has no pypto.frontend): "
+            "use an environment with `pip install pypto`."
+        )
+    torch.set_num_threads(1)
+    version = metadata.version("pypto")
+    workarounds = []
+    if version in ZEROES_ITS_INPUTS:
+        _hand_over_the_real_inputs()
+        workarounds.append("pypto-0.2.0-zeroes-verifier-inputs")
+    built = load_calculator()
+    return {
+        "versions": {
+            "pypto": version,
+            "torch": metadata.version("torch"),
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+        },
+        "compiler": compiler_version() or "",
+        "cpu": _cpu(),
+        "workarounds": workarounds,
+        "calculator_built": built,
+    }
+
+
+def _cpu() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.machine()
+
+
+def _hand_over_the_real_inputs() -> None:
+    """Work round the upstream bug that makes the verifier compute on zeros.
+
+    Without CANN, ``JitCallableWrapper._setup_verify_data`` of pypto 0.2.0 copies
+    its inputs through a stub that writes zeros, to the caller's own tensors as
+    well. The replacement hands the tensors' own memory to ``SetVerifyData``,
+    which copies it. Applied to the versions known to need it, alone; that the
+    result is right is checked by the self-test at every worker's start.
+    """
+    import pypto
+    import pypto.frontend.parser.entry as entry
+    from pypto import pypto_impl
+
+    def setup_verify_data(tensors: Any) -> None:
+        if pypto.get_verify_options().get("enable_pass_verify"):
+            pypto_impl.SetVerifyData(
+                entry._pto_to_tensor_data(tensors), [], entry._pto_verify_datas.get_data()
+            )
+
+    entry.JitCallableWrapper._setup_verify_data = staticmethod(setup_verify_data)
+
+
+def run(job: dict[str, Any], arrays: Arrays, scratch: Path) -> tuple[dict[str, Any], Arrays]:
+    """Answer one job: run the steps of a program on buffers, read every buffer back.
+
+    The job holds ``program``, ``steps`` (``[function, [buffer, ...]]``), ``buffers``
+    (``{name: [allocation, format, offset, shape]}``) and ``passes`` (a list of pass
+    names, or None for PyPTO's default ones). After each step every argument
+    is written back, in argument order, as PyPTO's own write-back does.
+    """
+    directory = scratch / "job"
+    directory.mkdir()
+    os.chdir(directory)
+    seconds: dict[str, float] = {}
+    stage = "source"
+    try:
+        started = time.perf_counter()
+        functions = _execute_source(job["program"], directory)
+        tensors = _tensors(job["buffers"], arrays)
+        seconds["source"] = time.perf_counter() - started
+        passes: list[dict[str, Any]] = []
+        for index, (function, arguments) in enumerate(job["steps"]):
+            stage = "compile"
+            started = time.perf_counter()
+            folder = _run_step(functions[function], [tensors[a] for a in arguments], job["passes"])
+            seconds["compile_and_interpret"] = (
+                seconds.get("compile_and_interpret", 0.0) + time.perf_counter() - started
+            )
+            stage = "read_back"
+            started = time.perf_counter()
+            _write_back(folder, [tensors[a] for a in arguments])
+            passes += _pass_results(folder, f"{index}:{function}")
+            seconds["read_back"] = seconds.get("read_back", 0.0) + time.perf_counter() - started
+        return {"status": "completed", "passes": passes, "seconds": seconds}, arrays
+    except MemoryError:
+        return {"status": "out_of_memory", "retire": True, "seconds": seconds}, {}
+    except Exception as error:
+        if "bad_alloc" in str(error) or "not enough memory" in str(error):
+            return {"status": "out_of_memory", "retire": True, "seconds": seconds}, {}
+        if stage == "compile" and any(directory.glob("output/*/verify_*/tensor_graph")):
+            stage = "interpret"
+        return {"status": "rejected", "retire": True, "seconds": seconds, "stage": stage,
+                **_explain(error, directory)}, {}
+    finally:
+        os.chdir(scratch)
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _execute_source(source: str, directory: Path) -> dict[str, Any]:
+    # PyPTO's parser reads a function's source back from its file
+    path = directory / "program.py"
+    path.write_text(source)
+    namespace: dict[str, Any] = {"__name__": "program", "__file__": str(path)}
+    import linecache
+
+    linecache.checkcache(str(path))
+    exec(compile(source, str(path), "exec", dont_inherit=True), namespace)
+    return namespace
+
+
+def _tensors(buffers: dict[str, list[Any]], arrays: Arrays) -> dict[str, Any]:
+    import torch
+
+    tensors = {}
+    for name, (allocation, fmt, start, shape) in buffers.items():
+        flat = torch.from_numpy(_torch_readable(arrays[allocation]))
+        dtype = getattr(torch, _TORCH_DTYPES[fmt])
+        count = int(np.prod(shape, dtype=np.int64))
+        tensors[name] = flat.view(dtype)[start : start + count].view(*shape)
+    return tensors
+
+
+def _torch_readable(array: Any) -> Any:
+    # torch has views between dtypes of one size, but no unsigned 16-bit arithmetic to start from
+    return array.view(np.int16) if array.dtype == np.uint16 else array
+
+
+def _run_step(function: Any, tensors: list[Any], passes: list[str] | None) -> Path:
+    """Compile and interpret one kernel; returns the folder of the verifier's dumps."""
+    import pypto
+
+    options: dict[str, Any] = {"enable_pass_verify": True, "pass_verify_error_tol": [0.0, 0.0]}
+    if passes is not None:
+        options["pass_verify_pass_filter"] = passes
+    pypto.set_verify_options(**options)
+    pypto.set_host_options(compile_stage=pypto.CompStage.EXECUTE_GRAPH)
+    # arguments with a golden are dumped when the graph has run; which golden makes no difference
+    pypto.set_verify_golden_data(goldens=tensors)
+    before = set(Path("output").glob("*/verify_*"))
+    function(*tensors)
+    fresh = sorted(set(Path("output").glob("*/verify_*")) - before)
+    if len(fresh) != 1:
+        raise RuntimeError(f"the verifier left {len(fresh)} result folders instead of one")
+    return fresh[0]
+
+
+def _write_back(folder: Path, tensors: list[Any]) -> None:
+    """Copy what the graph as written left in each argument into its tensor."""
+    import torch
+
+    for position, tensor in enumerate(tensors):
+        dumps = sorted(folder.glob(f"tensor_graph/tensor_graph~{position}~[0-9]*.data"))
+        if not dumps:
+            raise RuntimeError(f"the verifier did not dump argument {position}")
+        raw = np.fromfile(dumps[-1], dtype=np.uint8)
+        expected = tensor.numel() * tensor.element_size()
+        if raw.size != expected:
+            raise RuntimeError(
+                f"the dump of argument {position} has {raw.size} bytes instead of {expected}"
+            )
+        tensor.copy_(torch.from_numpy(raw).view(tensor.dtype).view(tensor.shape))
+
+
+def _pass_results(folder: Path, step: str) -> list[dict[str, Any]]:
+    """The verifier's comparisons of each pass with the graph as written."""
+    path = folder / "verify_result_brief.csv"
+    _flush_c_streams()
+    orders = {
+        name.partition("_")[2]: int(number)
+        for number, name in (p.name[5:].split("_", 1) for p in folder.glob("Pass_*"))
+        for name in (f"{number}_{name}",)
+    }
+    results = []
+    with path.open(newline="") as stream:
+        for row in csv.DictReader(stream):
+            if row["passName"] == "tensor_graph":
+                continue
+            compared = row["verifyResult"] in ("PASS", "FAILED")
+            results.append({
+                "name": row["passName"],
+                "order": orders.get(row["passName"], 0),
+                "step": step,
+                "loop_iteration": row["loopInfo"],
+                "output": row["ioflag"],
+                "compared": compared,
+                "passed": row["verifyResult"] == "PASS",
+                "max_abs_difference": float(row["maxAbsDiff"] or 0.0) if compared else 0.0,
+                "error_count": int(row["errorCount"] or 0) if compared else 0,
+            })
+    return results
+
+
+def _flush_c_streams() -> None:
+    import ctypes
+
+    ctypes.CDLL(None).fflush(None)
+
+
+def _explain(error: Exception, directory: Path) -> dict[str, str]:
+    """The error's code and its message without stack frames, addresses and scratch paths."""
+    text = str(error) or repr(error)
+    found = _CODE.search(text)
+    code = next((g for g in found.groups() if g), "") if found else type(error).__name__
+    lines = [_ADDRESS.sub("", line) for line in text.splitlines() if not _STACK_LINE.search(line)]
+    message = " ".join(" ".join(lines).split()).replace(str(directory) + "/", "")
+    place = ""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if frame.filename == str(directory / "program.py"):
+            place = f"program.py:{frame.lineno}"
+            break
+    return {"code": code, "message": message[:2000], "place": place}

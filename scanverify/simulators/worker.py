@@ -1,0 +1,129 @@
+"""The worker's side: a template process that forks one child after another.
+
+Run as ``python -m scanverify.simulators.worker RUNNER SCRATCH CONTROL_FD``. The template
+imports and loads what the runner needs, once; a child answers jobs on
+stdin/stdout until it has seen a rejection (after which PyPTO's state is not to
+be trusted), dies, or its pipe ends. The template tells each child's start and
+end on the control pipe, one JSON object a line.
+
+A runner is a module ``scanverify.simulators.RUNNER`` with
+
+- ``prepare(scratch) -> dict``: load the simulator, return the environment;
+  raises :class:`SetupError` when it cannot be had;
+- ``run(job, arrays, scratch) -> (reply, arrays)``: answer one job; a reply
+  with ``"retire": true`` is the child's last.
+
+Standard library and numpy, beside what the runner imports.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import importlib
+import json
+import os
+import resource
+import signal
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+from scanverify.simulators.frames import FrameError, encode_frame, read_frame, write_all
+
+EXIT_END_OF_JOBS = 0
+EXIT_RETIRED = 10
+EXIT_PROTOCOL = 11
+_PR_SET_PDEATHSIG = 1
+
+
+class SetupError(Exception):
+    """The simulator cannot be had here; one sentence that says why and what to do."""
+
+
+def _die_with_parent(parent: int) -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _serve(runner: Any, jobs: int, replies: int, scratch: Path) -> int:
+    """Answer jobs until the end of the pipe or a reply that retires this process."""
+    while True:
+        try:
+            frame = read_frame(jobs)
+        except FrameError:
+            return EXIT_PROTOCOL
+        if frame is None:
+            return EXIT_END_OF_JOBS
+        job, arrays = frame
+        reply, results = runner.run(job, arrays, scratch)
+        write_all(replies, encode_frame({**reply, "id": job["id"], "pid": os.getpid()}, results))
+        if reply.get("retire"):
+            return EXIT_RETIRED
+
+
+def _child(runner: Any, jobs: int, replies: int, scratch: Path, memory_limit: int) -> None:
+    status = 1
+    try:
+        if memory_limit:
+            resource.setrlimit(resource.RLIMIT_DATA, (memory_limit, memory_limit))
+        status = _serve(runner, jobs, replies, scratch)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(BaseException):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        ctypes.CDLL(None).fflush(None)
+        os._exit(status)
+
+
+def main(arguments: list[str]) -> int:
+    """Run the template; see the module's description."""
+    name, scratch, control = arguments[0], Path(arguments[1]), int(arguments[2])
+    memory_limit = int(arguments[3])
+    parent = os.getppid()
+    _die_with_parent(parent)
+    jobs, replies = os.dup(0), os.dup(1)
+    # PyPTO talks on stdout and stderr; both go to a log that a crash report can quote
+    log = os.open(scratch / "worker.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+
+    def tell(**event: Any) -> None:
+        write_all(control, json.dumps(event).encode() + b"\n")
+
+    runner = importlib.import_module(f"scanverify.simulators.{name}")
+    try:
+        tell(event="ready", environment=runner.prepare(scratch))
+    except SetupError as error:
+        tell(event="setup", message=str(error))
+        return 2
+    except Exception as error:
+        traceback.print_exc()
+        tell(event="setup", message=f"The simulator could not be loaded: {error!r}")
+        return 2
+    while True:
+        template = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            _die_with_parent(template)
+            os.close(control)
+            _child(runner, jobs, replies, scratch, memory_limit)
+        tell(event="child", pid=pid)
+        _, status = os.waitpid(pid, 0)
+        code = os.waitstatus_to_exitcode(status)
+        tell(event="exit", pid=pid, code=code)
+        if code == EXIT_END_OF_JOBS:
+            return 0
+        os.truncate(scratch / "worker.log", 0)
+
+
+if __name__ == "__main__":
+    # run as a script, this module is __main__; the runner's SetupError is the package's
+    module = importlib.import_module("scanverify.simulators.worker")
+    sys.exit(module.main(sys.argv[1:]))

@@ -1,0 +1,287 @@
+"""The verdict: an outcome held against the oracle and the bound.
+
+Domain code, numpy alone.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from scanverify.analysis import Quantity
+from scanverify.case import Case
+from scanverify.data import carry_in_value, input_values
+from scanverify.formats import FloatArray
+from scanverify.kernel import Kernel
+from scanverify.memory import Memory
+from scanverify.oracle import flat_scan, oracle_error
+from scanverify.outcome import Outcome, PassResult, Stage, Status
+
+
+class Kind(enum.Enum):
+    """What can be said of one run."""
+
+    PASS = "pass"
+    MISMATCH = "mismatch"
+    INPUT_CLOBBERED = "input_clobbered"
+    OUT_OF_BOUNDS_WRITE = "out_of_bounds_write"
+    UNWRITTEN_OUTPUT = "unwritten_output"
+    PASS_UNSTABLE = "pass_unstable"
+    REJECTED = "rejected"
+    CRASH = "crash"
+    TIME_OUT = "time_out"
+    OUT_OF_MEMORY = "out_of_memory"
+    NON_DETERMINISTIC = "non_deterministic"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first wrong element and how many there are."""
+
+    index: tuple[int, int]
+    expected: float
+    got: float
+    bound: float
+    wrong: int
+    total: int
+
+    @property
+    def error_over_bound(self) -> float:
+        """How many times the bound the first error is; infinite where the result must be exact."""
+        error = abs(self.got - self.expected)
+        if np.isnan(error):
+            return float("inf")
+        return float(error / self.bound) if self.bound > 0 else float("inf")
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What a case must compute: values, bound and its terms; shapes ``[rows, width]``."""
+
+    x: FloatArray
+    carry_in: float
+    value: FloatArray
+    bound: FloatArray
+    terms: dict[str, FloatArray]
+
+    @property
+    def exact(self) -> bool:
+        """Whether every element must be right in every bit (but for the sign of zero)."""
+        return bool(np.all(self.bound == 0))
+
+    @property
+    def unbounded(self) -> int:
+        """How many elements nothing is promised of, since the format may overflow there."""
+        return int(np.isinf(self.bound).sum())
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The judgement of one case, with its evidence."""
+
+    kind: Kind
+    summary: str
+    difference: Difference | None = None
+    first_wrong_pass: PassResult | None = None
+    #: the largest error over its bound among elements with a bound; 0 when all is exact
+    tightness: float = 0.0
+    exact: bool = False
+    unbounded: int = 0
+    caveats: tuple[str, ...] = field(default=())
+
+
+class DeclarationError(Exception):
+    """A kernel's declared dataflow does not compute the scan that it claims to."""
+
+
+def expectation(case: Case, kernel: Kernel) -> Expectation:
+    """What the oracle and the kernel's own arithmetic say about ``case``.
+
+    Raises :class:`DeclarationError` when the two do not agree in exact
+    arithmetic: then the kernel's declaration is wrong, whatever it computes.
+    """
+    x = input_values(case)
+    in_format, accumulate, _ = case.formats.triple
+    carry_in = carry_in_value(case)
+    inputs = {
+        "x": Quantity.known(x, in_format),
+        "carry": Quantity.known(np.array([[carry_in]]), accumulate),
+    }
+    analysed = kernel.dataflow(case, inputs)
+    oracle = flat_scan(x, carry_in, inclusive=case.inclusive)
+    slack = oracle_error(x, carry_in)
+    finite = np.isfinite(analysed.value)
+    # both are float64 sums of the same numbers in two orders, each off by the slack at most
+    if not np.all(np.abs(analysed.value - oracle)[finite] <= 2 * slack[finite]):
+        raise DeclarationError(
+            f"The dataflow that {kernel.name} declares is not the scan of its case ({case})."
+        )
+    terms = {**analysed.terms, "oracle": slack}
+    value = np.where(finite, oracle, analysed.value)
+    return Expectation(x, carry_in, value, analysed.error + slack, terms)
+
+
+def initial_memory(case: Case, kernel: Kernel, expected: Expectation) -> Memory:
+    """Memory as the kernel finds it: inputs in place, everything else poison."""
+    width = case.width
+    values = {
+        "x": expected.x,
+        "u": np.triu(np.ones((width, width))),
+        "carry": np.array([[expected.carry_in]]),
+    }
+    layout = kernel.layout(case)
+    return layout.fill({b.name: values.get(b.name, expected.x) for b in layout.buffers})
+
+
+def judge(expected: Expectation, before: Memory, outcome: Outcome) -> Verdict:
+    """Hold an outcome against what was expected; the gravest finding is the verdict."""
+    if outcome.status is not Status.COMPLETED:
+        return _without_result(outcome)
+    assert outcome.memory is not None
+    after = outcome.memory
+    outside = before.outside_writes(after)
+    if outside:
+        base, index = outside[0]
+        return Verdict(
+            Kind.OUT_OF_BOUNDS_WRITE,
+            f"{len(outside)} elements outside every buffer were written, "
+            f"the first at element {index} of {base}",
+        )
+    got = after.values("out").reshape(expected.value.shape)
+    wrong = _wrong(got, expected)
+    tightness = _tightness(got, expected)
+    poisoned = _still_poison(after) & wrong
+    unstable = _first_unstable_pass(expected, outcome)
+    common = {
+        "tightness": tightness,
+        "exact": expected.exact,
+        "unbounded": expected.unbounded,
+        "first_wrong_pass": unstable,
+    }
+    if poisoned.any():
+        difference = _difference(got, expected, poisoned)
+        return Verdict(
+            Kind.UNWRITTEN_OUTPUT,
+            f"{difference.wrong} of {difference.total} elements of out were never written, "
+            f"the first at {list(difference.index)}",
+            difference,
+            **common,  # type: ignore[arg-type]
+        )
+    if wrong.any():
+        difference = _difference(got, expected, wrong)
+        return Verdict(Kind.MISMATCH, _describe(difference), difference, **common)  # type: ignore[arg-type]
+    clobbered = before.clobbered_inputs(after)
+    if clobbered:
+        name, index = clobbered[0]
+        return Verdict(
+            Kind.INPUT_CLOBBERED,
+            f"{len(clobbered)} elements of inputs changed, the first at element {index} of {name}",
+            **common,  # type: ignore[arg-type]
+        )
+    if unstable is not None:
+        return Verdict(
+            Kind.PASS_UNSTABLE,
+            f"the pass {unstable.name} changed {unstable.output} by "
+            f"{unstable.max_abs_difference:.6g} in iteration {unstable.loop_iteration or '-'}",
+            **common,  # type: ignore[arg-type]
+        )
+    return Verdict(Kind.PASS, "right", **common)  # type: ignore[arg-type]
+
+
+def _without_result(outcome: Outcome) -> Verdict:
+    if outcome.rejection is not None:
+        rejection = outcome.rejection
+        if rejection.stage is Stage.INTERPRET and "out of bounds for storage" in rejection.message:
+            return Verdict(
+                Kind.OUT_OF_BOUNDS_WRITE,
+                f"the interpreter met an access beyond its tensor: {rejection.message}",
+            )
+        text = f"at {rejection.stage.value}: {rejection.code or 'no code'}: {rejection.message}"
+        return Verdict(Kind.REJECTED, text)
+    kind = {
+        Status.CRASHED: Kind.CRASH,
+        Status.TIMED_OUT: Kind.TIME_OUT,
+        Status.OUT_OF_MEMORY: Kind.OUT_OF_MEMORY,
+    }[outcome.status]
+    return Verdict(kind, outcome.detail)
+
+
+def _wrong(got: FloatArray, expected: Expectation) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    with np.errstate(invalid="ignore"):
+        within = np.abs(got - expected.value) <= expected.bound
+    finite = np.isfinite(expected.value)
+    same_kind = np.where(np.isnan(expected.value), np.isnan(got), got == expected.value)
+    right = np.where(finite, within, same_kind) | np.isinf(expected.bound)
+    return ~right
+
+
+def _tightness(got: FloatArray, expected: Expectation) -> float:
+    bounded = np.isfinite(expected.value) & np.isfinite(expected.bound) & (expected.bound > 0)
+    if not bounded.any():
+        return 0.0
+    with np.errstate(invalid="ignore"):
+        ratio = np.abs(got - expected.value)[bounded] / expected.bound[bounded]
+    return float(np.max(np.nan_to_num(ratio, nan=np.inf)))
+
+
+def _still_poison(after: Memory) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    stored = after.stored("out")
+    unsigned = f"u{stored.dtype.itemsize}"
+    poison = np.array([after.layout["out"].format.poison]).view(unsigned)[0]
+    return np.asarray(np.ascontiguousarray(stored).view(unsigned) == poison)
+
+
+def _difference(
+    got: FloatArray,
+    expected: Expectation,
+    where: np.ndarray[tuple[int, ...], np.dtype[np.bool_]],
+) -> Difference:
+    first = np.unravel_index(int(np.argmax(where)), where.shape)
+    return Difference(
+        (int(first[0]), int(first[1])),
+        float(expected.value[first]),
+        float(got[first]),
+        float(expected.bound[first]),
+        int(where.sum()),
+        int(where.size),
+    )
+
+
+def _describe(difference: Difference) -> str:
+    required = (
+        "must be exact"
+        if difference.bound == 0
+        else f"error {difference.error_over_bound:.3g} times the bound {difference.bound:.3g}"
+    )
+    return (
+        f"{difference.wrong} of {difference.total} elements wrong, "
+        f"the first at {list(difference.index)}: expected {difference.expected:.9g}, "
+        f"got {difference.got:.9g} ({required})"
+    )
+
+
+def _first_unstable_pass(expected: Expectation, outcome: Outcome) -> PassResult | None:
+    """The earliest pass whose result left the program's own by more than both may be off.
+
+    A pass may reorder additions, so each side may be anywhere within the
+    bound; the simulator tells the largest difference only, so the largest bound counts.
+    """
+    finite = expected.bound[np.isfinite(expected.bound)]
+    if finite.size < expected.bound.size:
+        return None
+    allowed = 2.0 * float(finite.max(initial=0.0))
+    unstable = [
+        p for p in outcome.passes if p.compared and not p.passed and p.max_abs_difference > allowed
+    ]
+    return min(unstable, key=lambda p: p.order, default=None)
+
+
+def bits_differ(first: Outcome, second: Outcome) -> bool:
+    """Whether two completed outcomes of one case differ in any bit of memory."""
+    if first.memory is None or second.memory is None:
+        return False
+    return not first.memory.same_bits(second.memory)
+
+
