@@ -16,12 +16,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from scanverify.formats import FloatArray, Format
 
-def gamma(n: FloatArray | int, unit_roundoff: float) -> FloatArray:
+
+def gamma(n: ArrayLike, unit_roundoff: float) -> FloatArray:
     """``n u / (1 - n u)`` (Higham, Lemma 3.1); infinite where ``n u >= 1``."""
     nu = np.asarray(n, dtype=np.float64) * unit_roundoff
     with np.errstate(divide="ignore"):
@@ -70,14 +73,14 @@ class Quantity:
             total = total + term
         return total
 
-    def __getitem__(self, index: object) -> Quantity:
+    def __getitem__(self, index: Any) -> Quantity:
         """A part, by numpy indexing."""
         return Quantity(
-            self.value[index],  # type: ignore[index]
-            self.magnitude[index],  # type: ignore[index]
-            self.quantum[index],  # type: ignore[index]
+            self.value[index],
+            self.magnitude[index],
+            self.quantum[index],
             self.held_in,
-            {name: term[index] for name, term in self.terms.items()},  # type: ignore[index]
+            {name: term[index] for name, term in self.terms.items()},
         )
 
     def reshape(self, shape: tuple[int, ...]) -> Quantity:
@@ -110,9 +113,7 @@ class Quantity:
         if fmt == self.held_in:
             return self
         reach = np.abs(self.value) + self.error
-        error = np.maximum(fmt.unit_roundoff * reach, 0.5 * fmt.smallest_subnormal)
-        if fmt.is_integer:
-            error = np.zeros_like(reach)
+        error = np.maximum(_relative(fmt, reach), 0.5 * fmt.smallest_subnormal)
         return self._rounding(error, reach, fmt, name)
 
     def plus(self, other: Quantity, fmt: Format, name: str) -> Quantity:
@@ -130,7 +131,7 @@ class Quantity:
         trivial = ((self.magnitude == 0) & (mine == 0)) | ((other.magnitude == 0) & (others == 0))
         reach = np.abs(value) + mine + others
         # addition cannot underflow: the sum of two numbers is a multiple of their spacing
-        error = np.where(trivial, 0.0, fmt.unit_roundoff * reach)
+        error = np.where(trivial, 0.0, _relative(fmt, reach))
         return result._rounding(error, reach, fmt, name)
 
     def triangular_sums(self, fmt: Format, name: str, *, inclusive: bool = True) -> Quantity:
@@ -162,9 +163,7 @@ class Quantity:
         reach = magnitude + result.error
         return result._rounding(gamma(additions, fmt.unit_roundoff) * reach, reach, fmt, name)
 
-    def _rounding(
-        self, error: FloatArray, reach: FloatArray, fmt: Format, name: str
-    ) -> Quantity:
+    def _rounding(self, error: FloatArray, reach: FloatArray, fmt: Format, name: str) -> Quantity:
         """This quantity with one more error term; ``reach`` bounds what has to fit ``fmt``."""
         error = np.where(self._sums_are_exact(fmt), 0.0, error)
         # past the format's range nothing can be promised
@@ -189,6 +188,11 @@ class Quantity:
         return np.asarray(
             (self.error == 0) & (representable | (self.magnitude == 0)) & np.isfinite(self.value)
         )
+
+
+def _relative(fmt: Format, reach: FloatArray) -> FloatArray:
+    """One rounding's error at most; integers in range have none, nor NaN for infinite reach."""
+    return np.zeros_like(reach) if fmt.is_integer else fmt.unit_roundoff * reach
 
 
 def _merged(

@@ -275,7 +275,7 @@ def _text(value: Any) -> str:
 
 def _integer(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= 1 << 63:
-        raise CaseError(f"A 64-bit integer was expected where {str(value):.40} stands.")
+        raise CaseError(f"A 64-bit integer was expected where {value!s:.40} stands.")
     return value
 
 

@@ -48,7 +48,9 @@ def _uniform(rng: np.random.Generator, count: int, fmt: Format) -> FloatArray:
 
 def _wide_range(rng: np.random.Generator, count: int, fmt: Format) -> FloatArray:
     if fmt.is_integer:
-        return rng.integers(-int(min(fmt.max_finite, 1e6)), int(min(fmt.max_finite, 1e6)), count).astype(np.float64)
+        return rng.integers(
+            -int(min(fmt.max_finite, 1e6)), int(min(fmt.max_finite, 1e6)), count
+        ).astype(np.float64)
     # far from the largest number, so that a whole scan cannot overflow
     span = 6 if fmt.name == "fp16" else 40
     return np.ldexp(rng.standard_normal(count), rng.integers(-span, 2, count))

@@ -57,7 +57,8 @@ class Format:
         it enters; left in place it is recognised bit for bit.
         """
         unsigned = np.dtype(f"u{self.dtype.itemsize}")
-        return np.array([self.poison_bits], dtype=unsigned).view(self.dtype)[0]
+        pattern: np.generic = np.array([self.poison_bits], dtype=unsigned).view(self.dtype)[0]
+        return pattern
 
     def round(self, values: FloatArray) -> FloatArray:
         """Round float64 ``values`` to the nearest number of this format, ties to even.

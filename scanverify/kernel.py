@@ -72,7 +72,9 @@ def bundled_kernels() -> dict[str, Kernel]:
     package = importlib.import_module("scanverify.kernels")
     found: dict[str, Kernel] = {}
     for module in sorted(m.name for m in pkgutil.iter_modules(package.__path__)):
-        for kernel in getattr(importlib.import_module(f"scanverify.kernels.{module}"), "KERNELS", ()):
+        for kernel in getattr(
+            importlib.import_module(f"scanverify.kernels.{module}"), "KERNELS", ()
+        ):
             found[kernel.name] = kernel
     return found
 

@@ -31,8 +31,11 @@ def header(case: Case) -> str:
 
 def function(name: str, arguments: Sequence[tuple[str, str, str]], body: Sequence[str]) -> str:
     """A jitted kernel; ``arguments`` are (name, shape, dtype), ``body`` its lines."""
-    head = "\n\n@pypto.frontend.jit(runtime_options={'run_mode': pypto.RunMode.SIM}, use_cache=False)\n"
-    signature = "".join(f"    {n}: pypto.Tensor({shape}, {dtype}),\n" for n, shape, dtype in arguments)
+    options = "runtime_options={'run_mode': pypto.RunMode.SIM}, use_cache=False"
+    head = f"\n\n@pypto.frontend.jit({options})\n"
+    signature = "".join(
+        f"    {n}: pypto.Tensor({shape}, {dtype}),\n" for n, shape, dtype in arguments
+    )
     lines = "".join(f"    {line}\n" if line else "\n" for line in body)
     return f"{head}def {name}(\n{signature}):\n{lines}"
 
@@ -68,7 +71,9 @@ def once(name: str) -> str:
     return f'for _ in pypto.loop(1, name="{name}", idx_name="once"):'
 
 
-def carried_rows(case: Case, source: str, target: str, source_row: str, target_row: str) -> list[str]:
+def carried_rows(
+    case: Case, source: str, target: str, source_row: str, target_row: str
+) -> list[str]:
     """The vector step: go down the rows of ``source``, add the running total, fill ``target``.
 
     ``source_row`` and ``target_row`` are the row index expressions with ``i`` for the row.
@@ -118,5 +123,7 @@ def needs_one_format(case: Case) -> str | None:
     }
     one, other = pairs.get(case.aliasing, ("", ""))
     if one != other:
-        return f"one tensor has one dtype: {case.aliasing.value} needs {one} and {other} to be equal"
+        return (
+            f"one tensor has one dtype: {case.aliasing.value} needs {one} and {other} to be equal"
+        )
     return None

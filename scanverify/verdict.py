@@ -76,6 +76,15 @@ class Expectation:
         """How many elements nothing is promised of, since the format may overflow there."""
         return int(np.isinf(self.bound).sum())
 
+    @property
+    def pass_tolerance(self) -> float:
+        """How far two correct executions may be apart: a pass may reorder additions.
+
+        Each may be anywhere within the bound. The simulator compares whole
+        tensors, intermediate ones too, with one absolute tolerance; the largest bound counts.
+        """
+        return 2.0 * float(np.max(self.bound, initial=0.0))
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -153,7 +162,7 @@ def judge(expected: Expectation, before: Memory, outcome: Outcome) -> Verdict:
     wrong = _wrong(got, expected)
     tightness = _tightness(got, expected)
     poisoned = _still_poison(after) & wrong
-    unstable = _first_unstable_pass(expected, outcome)
+    unstable = _first_unstable_pass(outcome)
     common = {
         "tightness": tightness,
         "exact": expected.exact,
@@ -208,7 +217,9 @@ def _without_result(outcome: Outcome) -> Verdict:
     return Verdict(kind, outcome.detail)
 
 
-def _wrong(got: FloatArray, expected: Expectation) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+def _wrong(
+    got: FloatArray, expected: Expectation
+) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
     with np.errstate(invalid="ignore"):
         within = np.abs(got - expected.value) <= expected.bound
     finite = np.isfinite(expected.value)
@@ -262,19 +273,9 @@ def _describe(difference: Difference) -> str:
     )
 
 
-def _first_unstable_pass(expected: Expectation, outcome: Outcome) -> PassResult | None:
-    """The earliest pass whose result left the program's own by more than both may be off.
-
-    A pass may reorder additions, so each side may be anywhere within the
-    bound; the simulator tells the largest difference only, so the largest bound counts.
-    """
-    finite = expected.bound[np.isfinite(expected.bound)]
-    if finite.size < expected.bound.size:
-        return None
-    allowed = 2.0 * float(finite.max(initial=0.0))
-    unstable = [
-        p for p in outcome.passes if p.compared and not p.passed and p.max_abs_difference > allowed
-    ]
+def _first_unstable_pass(outcome: Outcome) -> PassResult | None:
+    """The earliest pass whose result left the program's own by more than the tolerance."""
+    unstable = [p for p in outcome.passes if p.compared and not p.passed]
     return min(unstable, key=lambda p: p.order, default=None)
 
 
@@ -283,5 +284,3 @@ def bits_differ(first: Outcome, second: Outcome) -> bool:
     if first.memory is None or second.memory is None:
         return False
     return not first.memory.same_bits(second.memory)
-
-

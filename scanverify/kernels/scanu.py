@@ -32,6 +32,8 @@ def scanu_dataflow(case: Case, inputs: Mapping[str, Quantity]) -> Quantity:
     _, accumulate, output = case.formats.triple
     cube = INT32 if accumulate.is_integer else FP32
     row_sums = inputs["x"].triangular_sums(cube, "row sums").rounded(accumulate, "temporary")
+    if case.rows == 0:
+        return row_sums.rounded(output, "output rounding")
     running = inputs["carry"][0]
     rows = []
     for r in range(case.rows):

@@ -1,4 +1,4 @@
-"""ScanU split into a cube kernel and a vector kernel, chained through a temporary in global memory."""
+"""ScanU split into a cube and a vector kernel, chained through a temporary in global memory."""
 
 from __future__ import annotations
 

@@ -24,8 +24,11 @@ class Session(Protocol):
     def environment(self) -> Environment:
         """Versions and machine."""
 
-    def run(self, case: Case, kernel: Kernel, before: Memory) -> Outcome:
-        """Run ``case`` on memory as ``before`` has it, which stays as it is."""
+    def run(self, case: Case, kernel: Kernel, before: Memory, tolerance: float) -> Outcome:
+        """Run ``case`` on memory as ``before`` has it, which stays as it is.
+
+        ``tolerance``: how far, absolutely, a compiler pass may move a result.
+        """
 
     def close(self) -> None:
         """End all processes and remove scratch directories."""

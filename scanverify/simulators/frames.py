@@ -62,9 +62,9 @@ def _decode(header: bytes, blob: bytes) -> tuple[dict[str, Any], Arrays]:
             if dtype.hasobject or min(shape, default=0) < 0:
                 raise FrameError("an array in the frame is refused")
             end = start + dtype.itemsize * int(np.prod(shape, dtype=np.int64))
-            arrays[str(entry["name"])] = (
-                np.frombuffer(bytearray(blob[start:end]), dtype=dtype).reshape(shape)
-            )
+            arrays[str(entry["name"])] = np.frombuffer(
+                bytearray(blob[start:end]), dtype=dtype
+            ).reshape(shape)
             start = end
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise FrameError(f"a frame cannot be read: {error}") from None

@@ -81,10 +81,9 @@ class PyptoSession:
         """The worker, for tests that do it harm."""
         return self._worker
 
-    def run(self, case: Case, kernel: Kernel, before: Memory) -> Outcome:
+    def run(self, case: Case, kernel: Kernel, before: Memory, tolerance: float) -> Outcome:
         """Compile and interpret ``case``'s program on a copy of ``before``."""
-        program = kernel.program(case)
-        job = _job(program, before.layout, PASSES[case.passes])
+        job = _job(kernel.program(case), before.layout, PASSES[case.passes], tolerance)
         arrays = {name: array.copy() for name, array in before.allocations.items()}
         answer = self._worker.submit(job, arrays, self._timeout)
         return _outcome(answer, before.layout, self.environment, self._timeout)
@@ -107,6 +106,7 @@ class PyptoSession:
                 "out": ["out", "fp32", 0, [3, 8]],
             },
             "passes": [],
+            "tolerance": 0.0,
         }
         arrays = {"x": x.reshape(-1), "u": u.reshape(-1), "out": out.reshape(-1)}
         answer = self._worker.submit(job, dict(arrays), self._timeout)
@@ -120,8 +120,8 @@ class PyptoSession:
             versions = self._worker.environment.get("versions", {})
             raise SimulatorUnavailable(
                 "The self-test failed: PyPTO's interpreter did not compute a known 3x8 scan "
-                f"(versions {versions}, answer {_brief(answer)}), so no verdict would mean anything; "
-                "install a version that scanverify supports (pypto 0.2.0)."
+                f"(versions {versions}, answer {_brief(answer)}), so no verdict would mean "
+                "anything; install a version that scanverify supports (pypto 0.2.0)."
             )
 
 
@@ -131,7 +131,9 @@ def _brief(answer: Answer) -> str:
     return str({k: v for k, v in answer.reply.items() if k in ("status", "code", "message")})[:300]
 
 
-def _job(program: Program, layout: Layout, passes: list[str] | None) -> dict[str, Any]:
+def _job(
+    program: Program, layout: Layout, passes: list[str] | None, tolerance: float
+) -> dict[str, Any]:
     def step(s: Step) -> list[Any]:
         return [s.function, list(s.arguments)]
 
@@ -142,12 +144,11 @@ def _job(program: Program, layout: Layout, passes: list[str] | None) -> dict[str
             b.name: [b.base, b.format.name, b.span.start, list(b.shape)] for b in layout.buffers
         },
         "passes": passes,
+        "tolerance": tolerance,
     }
 
 
-def _outcome(
-    answer: Answer, layout: Layout, environment: Environment, timeout: float
-) -> Outcome:
+def _outcome(answer: Answer, layout: Layout, environment: Environment, timeout: float) -> Outcome:
     if answer.timed_out:
         return Outcome(Status.TIMED_OUT, environment, detail=f"no answer within {timeout:g} s")
     if answer.reply is None:

@@ -36,7 +36,9 @@ _TORCH_DTYPES = {
     "int64": "int64",
 }
 _ADDRESS = re.compile(r"\s*\[0x[0-9a-f]+\]")
-_STACK_LINE = re.compile(r"\.so(\.\d+)*\(|^\s*(at|#\d+) .*0x[0-9a-f]+")
+_STACK_LINE = re.compile(r"\(\+0x[0-9a-f]+\)|\.so(\.\d+)*\(|\+0x[0-9a-f]+\)")
+#: What the interpreter's own errors say; compilation and execution are one call to PyPTO.
+_FROM_INTERPRETER = re.compile(r"ExecuteControlFlow|OpError|setStorage")
 _CODE = re.compile(r"Errcode:\s*([0-9A-Fa-f]+)!|\b([A-Z][A-Za-z]*OpError)\b")
 
 
@@ -114,11 +116,12 @@ def run(job: dict[str, Any], arrays: Arrays, scratch: Path) -> tuple[dict[str, A
     """Answer one job: run the steps of a program on buffers, read every buffer back.
 
     The job holds ``program``, ``steps`` (``[function, [buffer, ...]]``), ``buffers``
-    (``{name: [allocation, format, offset, shape]}``) and ``passes`` (a list of pass
-    names, or None for PyPTO's default ones). After each step every argument
-    is written back, in argument order, as PyPTO's own write-back does.
+    (``{name: [allocation, format, offset, shape]}``), ``passes`` (a list of pass
+    names, or None for PyPTO's default ones) and ``tolerance`` (the absolute difference
+    from which on a pass counts as having changed a result). After each step
+    every argument is written back, in argument order, as PyPTO's own write-back does.
     """
-    directory = scratch / "job"
+    directory = scratch / f"job-{os.getpid()}"
     directory.mkdir()
     os.chdir(directory)
     seconds: dict[str, float] = {}
@@ -132,13 +135,14 @@ def run(job: dict[str, Any], arrays: Arrays, scratch: Path) -> tuple[dict[str, A
         for index, (function, arguments) in enumerate(job["steps"]):
             stage = "compile"
             started = time.perf_counter()
-            folder = _run_step(functions[function], [tensors[a] for a in arguments], job["passes"])
+            chosen = [tensors[a] for a in arguments]
+            folder = _run_step(functions[function], chosen, job["passes"], job["tolerance"])
             seconds["compile_and_interpret"] = (
                 seconds.get("compile_and_interpret", 0.0) + time.perf_counter() - started
             )
             stage = "read_back"
             started = time.perf_counter()
-            _write_back(folder, [tensors[a] for a in arguments])
+            _write_back(folder, chosen)
             passes += _pass_results(folder, f"{index}:{function}")
             seconds["read_back"] = seconds.get("read_back", 0.0) + time.perf_counter() - started
         return {"status": "completed", "passes": passes, "seconds": seconds}, arrays
@@ -147,10 +151,10 @@ def run(job: dict[str, Any], arrays: Arrays, scratch: Path) -> tuple[dict[str, A
     except Exception as error:
         if "bad_alloc" in str(error) or "not enough memory" in str(error):
             return {"status": "out_of_memory", "retire": True, "seconds": seconds}, {}
-        if stage == "compile" and any(directory.glob("output/*/verify_*/tensor_graph")):
+        if stage == "compile" and _FROM_INTERPRETER.search(str(error)):
             stage = "interpret"
-        return {"status": "rejected", "retire": True, "seconds": seconds, "stage": stage,
-                **_explain(error, directory)}, {}
+        explained = {"stage": stage, **_explain(error, directory)}
+        return {"status": "rejected", "retire": True, "seconds": seconds, **explained}, {}
     finally:
         os.chdir(scratch)
         shutil.rmtree(directory, ignore_errors=True)
@@ -185,11 +189,16 @@ def _torch_readable(array: Any) -> Any:
     return array.view(np.int16) if array.dtype == np.uint16 else array
 
 
-def _run_step(function: Any, tensors: list[Any], passes: list[str] | None) -> Path:
+def _run_step(
+    function: Any, tensors: list[Any], passes: list[str] | None, tolerance: float
+) -> Path:
     """Compile and interpret one kernel; returns the folder of the verifier's dumps."""
     import pypto
 
-    options: dict[str, Any] = {"enable_pass_verify": True, "pass_verify_error_tol": [0.0, 0.0]}
+    options: dict[str, Any] = {
+        "enable_pass_verify": True,
+        "pass_verify_error_tol": [0.0, tolerance],
+    }
     if passes is not None:
         options["pass_verify_pass_filter"] = passes
     pypto.set_verify_options(**options)
@@ -225,28 +234,27 @@ def _pass_results(folder: Path, step: str) -> list[dict[str, Any]]:
     """The verifier's comparisons of each pass with the graph as written."""
     path = folder / "verify_result_brief.csv"
     _flush_c_streams()
-    orders = {
-        name.partition("_")[2]: int(number)
-        for number, name in (p.name[5:].split("_", 1) for p in folder.glob("Pass_*"))
-        for name in (f"{number}_{name}",)
-    }
     results = []
     with path.open(newline="") as stream:
         for row in csv.DictReader(stream):
             if row["passName"] == "tensor_graph":
                 continue
             compared = row["verifyResult"] in ("PASS", "FAILED")
-            results.append({
-                "name": row["passName"],
-                "order": orders.get(row["passName"], 0),
-                "step": step,
-                "loop_iteration": row["loopInfo"],
-                "output": row["ioflag"],
-                "compared": compared,
-                "passed": row["verifyResult"] == "PASS",
-                "max_abs_difference": float(row["maxAbsDiff"] or 0.0) if compared else 0.0,
-                "error_count": int(row["errorCount"] or 0) if compared else 0,
-            })
+            # "Pass_14_SplitK": the number is the pass's place in the pipeline
+            _, order, name = row["passName"].split("_", 2)
+            results.append(
+                {
+                    "name": name,
+                    "order": int(order),
+                    "step": step,
+                    "loop_iteration": row["loopInfo"],
+                    "output": row["ioflag"],
+                    "compared": compared,
+                    "passed": row["verifyResult"] == "PASS",
+                    "max_abs_difference": float(row["maxAbsDiff"] or 0.0) if compared else 0.0,
+                    "error_count": int(row["errorCount"] or 0) if compared else 0,
+                }
+            )
     return results
 
 

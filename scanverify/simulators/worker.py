@@ -24,6 +24,7 @@ import importlib
 import json
 import os
 import resource
+import shutil
 import signal
 import sys
 import traceback
@@ -121,6 +122,8 @@ def main(arguments: list[str]) -> int:
         if code == EXIT_END_OF_JOBS:
             return 0
         os.truncate(scratch / "worker.log", 0)
+        for leftover in scratch.glob("job-*"):
+            shutil.rmtree(leftover, ignore_errors=True)
 
 
 if __name__ == "__main__":

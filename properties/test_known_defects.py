@@ -1,0 +1,19 @@
+"""Every declared defect still shows in its smallest case; one that does not is to be removed."""
+
+from __future__ import annotations
+
+import pytest
+
+from scanverify.examiner import Standing
+from scanverify.kernel import kernel_of
+from scanverify.known_defects import KNOWN_DEFECTS
+
+
+@pytest.mark.parametrize("defect", KNOWN_DEFECTS, ids=lambda defect: defect.name)
+def test_known_defect_still_shows(defect, bench):
+    finding = bench.examiner(kernel_of(defect.smallest)).examine(defect.smallest)
+    verdict = finding.examination.verdict
+    assert (finding.standing, finding.declared) == (Standing.KNOWN_DEFECT, defect.name), (
+        f"The known defect {defect.name} no longer shows ({verdict.kind.value}: "
+        f"{verdict.summary}): remove it from scanverify/known_defects.py."
+    )

@@ -1,0 +1,207 @@
+"""The command line: ``scanverify doctor``, ``list`` and ``run``.
+
+Exit codes: 0 all is well, 1 a verdict other than pass, 2 a usage or set-up error,
+told in one sentence.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import shutil
+import sys
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from scanverify import __version__
+from scanverify.case import MAX_CASE_BYTES, Case, CaseError, case_from_json
+from scanverify.examiner import Examiner
+from scanverify.kernel import bundled_kernels, kernel_of
+from scanverify.known_defects import KNOWN_DEFECTS
+from scanverify.properties import all_properties
+from scanverify.report import plain_report, text_report
+from scanverify.simulators import simulator_of, simulators
+from scanverify.simulators.calculator import NO_COMPILER, compiler_version
+from scanverify.simulators.process import SimulatorUnavailable
+from scanverify.verdict import DeclarationError, Kind
+
+OK, VERDICT, USAGE = 0, 1, 2
+
+
+class UsageError(Exception):
+    """What the user has to change, in one sentence."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line; returns the exit code."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    command: Callable[[argparse.Namespace], int] = options.command
+    try:
+        return command(options)
+    except (UsageError, CaseError, SimulatorUnavailable, DeclarationError) as error:
+        if getattr(options, "json", False):
+            print(json.dumps({"error": str(error)}))
+        else:
+            print(f"scanverify: {error}", file=sys.stderr)
+        return USAGE
+    except KeyboardInterrupt:
+        print("scanverify: interrupted", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="scanverify", description="Verify scan kernels written in PyPTO on its CPU simulator."
+    )
+    parser.add_argument("--version", action="version", version=f"scanverify {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    doctor = commands.add_parser("doctor", help="tell whether the simulators can run here")
+    doctor.add_argument("--json", action="store_true", help="answer in JSON")
+    doctor.add_argument(
+        "--no-start", action="store_true", help="look only; do not build and start the simulator"
+    )
+    doctor.set_defaults(command=_doctor)
+
+    listing = commands.add_parser("list", help="list kernels, properties, simulators and defects")
+    listing.add_argument("--json", action="store_true", help="answer in JSON")
+    listing.set_defaults(command=_list)
+
+    run = commands.add_parser("run", help="run one case again and judge it")
+    run.add_argument("case", metavar="CASE.json", help="a case file; - reads standard input")
+    run.add_argument("--json", action="store_true", help="answer in JSON")
+    run.add_argument("--twice", action="store_true", help="run it two times and compare the bits")
+    run.add_argument("--timeout", type=float, default=120.0, help="seconds (default: %(default)s)")
+    run.set_defaults(command=_run)
+    return parser
+
+
+# -- run --------------------------------------------------------------------
+
+
+def _read_case(path: str) -> Case:
+    if path == "-":
+        return case_from_json(sys.stdin.read(MAX_CASE_BYTES + 1))
+    try:
+        with Path(path).open("rb") as stream:
+            raw = stream.read(MAX_CASE_BYTES + 1)
+    except OSError as error:
+        raise UsageError(f"The case file {path} cannot be read: {error.strerror}.") from None
+    try:
+        return case_from_json(raw.decode())
+    except UnicodeDecodeError:
+        raise UsageError(f"The case file {path} is not UTF-8 text.") from None
+
+
+def _run(options: argparse.Namespace) -> int:
+    case = _read_case(options.case)
+    kernel, simulator = kernel_of(case), simulator_of(case)
+    reason = kernel.inexpressible(case)
+    if reason is not None:
+        raise UsageError(f"The kernel {kernel.name} cannot express this case: {reason}.")
+    if kernel.dialect != simulator.dialect:
+        raise UsageError(
+            f"The kernel {kernel.name} is written in {kernel.dialect}, "
+            f"which the simulator {simulator.name} does not run."
+        )
+    session = simulator.open(options.timeout)
+    try:
+        examiner = Examiner(kernel, session)
+        finding = examiner.examine_twice(case) if options.twice else examiner.examine(case)
+    finally:
+        session.close()
+    if options.json:
+        print(json.dumps(plain_report(finding), indent=2))
+    else:
+        print(text_report(finding))
+    return OK if finding.examination.verdict.kind is Kind.PASS else VERDICT
+
+
+# -- list -------------------------------------------------------------------
+
+
+def _list(options: argparse.Namespace) -> int:
+    content: dict[str, dict[str, str]] = {
+        "kernels": {k.name: k.summary for k in bundled_kernels().values()},
+        "properties": {p.name: p.statement for p in all_properties().values()},
+        "simulators": {s.name: " ".join(s.limits) for s in simulators().values()},
+        "known defects": {d.name: d.summary for d in KNOWN_DEFECTS},
+    }
+    if options.json:
+        print(json.dumps(content, indent=2))
+        return OK
+    for title, entries in content.items():
+        print(f"{title}:")
+        for name, text in entries.items():
+            print(f"  {name}\n      {text}")
+    return OK
+
+
+# -- doctor -----------------------------------------------------------------
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    found: dict[str, Any] = {
+        "scanverify": __version__,
+        "python": platform.python_version(),
+        "pypto": _version("pypto"),
+        "torch": _version("torch"),
+        "g++": compiler_version(),
+        "cmake": _version("cmake") or shutil.which("cmake"),
+    }
+    problems = []
+    if found["g++"] is None:
+        problems.append(NO_COMPILER)
+    problems += [
+        f"{package} is not installed in {sys.executable}: pip install {package}."
+        for package in ("pypto", "torch")
+        if found[package] is None
+    ]
+    states = {}
+    for simulator in simulators().values():
+        if options.no_start:
+            states[simulator.name] = "not tried"
+        elif problems:
+            states[simulator.name] = "not tried: " + problems[0]
+        else:
+            states[simulator.name] = _start(simulator.name)
+    usable = any(state.startswith("ready") for state in states.values())
+    if options.json:
+        print(json.dumps({"found": found, "problems": problems, "simulators": states}, indent=2))
+    else:
+        for name, value in found.items():
+            print(f"{name:<12} {value or 'not found'}")
+        for name, state in states.items():
+            print(f"simulator {name}: {state}")
+        for problem in problems:
+            print(f"problem: {problem}")
+    return OK if not problems and (usable or options.no_start) else USAGE
+
+
+def _start(name: str) -> str:
+    try:
+        session = simulators()[name].open(120.0)
+    except SimulatorUnavailable as error:
+        return f"unusable: {error}"
+    try:
+        environment = session.environment
+    finally:
+        session.close()
+    versions = ", ".join(f"{k} {v}" for k, v in environment.versions.items())
+    around = ", ".join(environment.workarounds) or "none"
+    return f"ready; self-test right; {versions}; workarounds: {around}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

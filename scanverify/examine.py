@@ -1,0 +1,62 @@
+"""One case, end to end: run it on its simulator and judge what came back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from scanverify.case import Case, CaseError
+from scanverify.kernel import Kernel
+from scanverify.outcome import Outcome
+from scanverify.simulators import Session
+from scanverify.verdict import (
+    Expectation,
+    Kind,
+    Verdict,
+    bits_differ,
+    expectation,
+    initial_memory,
+    judge,
+)
+
+#: PyPTO parses a tolerance from text; infinity is not among what it reads.
+LARGEST_TOLERANCE = 1e30
+
+
+@dataclass(frozen=True)
+class Examination:
+    """A case with everything that was found out about it."""
+
+    case: Case
+    kernel: Kernel
+    expected: Expectation
+    outcome: Outcome
+    verdict: Verdict
+
+
+def examine(case: Case, kernel: Kernel, session: Session) -> Examination:
+    """Run ``case`` once and judge it.
+
+    Raises :class:`CaseError` when the kernel cannot express the case.
+    """
+    reason = kernel.inexpressible(case)
+    if reason is not None:
+        raise CaseError(f"The kernel {kernel.name} cannot express this case: {reason}.")
+    expected = expectation(case, kernel)
+    before = initial_memory(case, kernel, expected)
+    tolerance = min(expected.pass_tolerance, LARGEST_TOLERANCE)
+    outcome = session.run(case, kernel, before, tolerance)
+    return Examination(case, kernel, expected, outcome, judge(expected, before, outcome))
+
+
+def examine_twice(case: Case, kernel: Kernel, session: Session) -> Examination:
+    """Run ``case`` two times; a difference in any bit of memory, or in kind, is the verdict."""
+    first = examine(case, kernel, session)
+    second = examine(case, kernel, session)
+    if first.verdict.kind is not second.verdict.kind:
+        kinds = f"{first.verdict.kind.value}, then {second.verdict.kind.value}"
+        verdict = Verdict(Kind.NON_DETERMINISTIC, f"two runs of the same case: {kinds}")
+    elif bits_differ(first.outcome, second.outcome):
+        verdict = Verdict(Kind.NON_DETERMINISTIC, "two runs of the same case differ in memory")
+    else:
+        return first
+    return Examination(case, kernel, first.expected, second.outcome, verdict)

@@ -1,0 +1,93 @@
+"""What properties examine cases with: a session, and the standards a verdict is held to."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from scanverify.case import Case
+from scanverify.examine import Examination, examine, examine_twice
+from scanverify.kernel import Kernel
+from scanverify.known_defects import known_defect
+from scanverify.simulators import Session
+from scanverify.stated_limits import stated_limit
+from scanverify.verdict import Kind
+
+
+class Standing(enum.Enum):
+    """How a verdict stands with what is declared."""
+
+    RIGHT = "right"
+    STATED_LIMIT = "stated limit"
+    KNOWN_DEFECT = "known defect"
+    UNEXPLAINED = "unexplained"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """An examination with its standing and the limit's or defect's name, if any."""
+
+    examination: Examination
+    standing: Standing
+    declared: str = ""
+
+
+class Violation(AssertionError):
+    """A property does not hold for a case; carries the finding."""
+
+    def __init__(self, finding: Finding, demand: str) -> None:
+        examination = finding.examination
+        super().__init__(
+            f"{demand}, but {examination.case} gave {examination.verdict.kind.value}: "
+            f"{examination.verdict.summary}"
+        )
+        self.finding = finding
+
+
+def classify(examination: Examination) -> Finding:
+    """Hold a verdict against the declared limits and defects."""
+    case, verdict = examination.case, examination.verdict
+    if verdict.kind is Kind.PASS:
+        return Finding(examination, Standing.RIGHT)
+    defect = known_defect(case, verdict)
+    if defect is not None:
+        return Finding(examination, Standing.KNOWN_DEFECT, defect.name)
+    limit = stated_limit(case, verdict)
+    if limit is not None:
+        return Finding(examination, Standing.STATED_LIMIT, limit.name)
+    return Finding(examination, Standing.UNEXPLAINED)
+
+
+class Examiner:
+    """Examines cases of one kernel in one session and tells ``record`` of every finding."""
+
+    def __init__(
+        self, kernel: Kernel, session: Session, record: Callable[[Finding], None] | None = None
+    ) -> None:
+        self.kernel = kernel
+        self._session = session
+        self._record = record
+
+    def examine(self, case: Case) -> Finding:
+        """Run and judge a case."""
+        return self._noted(classify(examine(case, self.kernel, self._session)))
+
+    def examine_twice(self, case: Case) -> Finding:
+        """Run a case two times; a difference between the two is the verdict."""
+        return self._noted(classify(examine_twice(case, self.kernel, self._session)))
+
+    def must_be_right(self, finding: Finding) -> None:
+        """Nothing but the right result will do, unless a known defect shows."""
+        if finding.standing not in (Standing.RIGHT, Standing.KNOWN_DEFECT):
+            raise Violation(finding, "the result has to be right")
+
+    def must_be_right_or_rejected(self, finding: Finding) -> None:
+        """The right result, a rejection for a stated reason, or a known defect."""
+        if finding.standing is Standing.UNEXPLAINED:
+            raise Violation(finding, "the result has to be right, or the program rejected")
+
+    def _noted(self, finding: Finding) -> Finding:
+        if self._record is not None:
+            self._record(finding)
+        return finding

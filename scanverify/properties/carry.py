@@ -1,0 +1,36 @@
+"""Carry initialisation: every way to start the running total gives the scan, or is rejected."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from scanverify.case import Aliasing, CarryInit, Case
+from scanverify.examiner import Examiner
+from scanverify.kernel import Kernel
+from scanverify.properties import Property
+from scanverify.strategies import Limits, cases
+
+
+def _carry_cases(kernel: Kernel, limits: Limits) -> st.SearchStrategy[Case]:
+    # half of them without an initial value: the question that authors ask
+    omitted = cases(kernel, limits, aliasing=(Aliasing.DISTINCT,), carry=(CarryInit.OMITTED,))
+    every = cases(kernel, limits, aliasing=(Aliasing.DISTINCT,))
+    return st.one_of(every, omitted)
+
+
+def _right_or_rejected(case: Case, examiner: Examiner) -> None:
+    examination = examiner.examine(case)
+    if case.carry is CarryInit.OMITTED:
+        examiner.must_be_right_or_rejected(examination)
+    else:
+        examiner.must_be_right(examination)
+
+
+PROPERTIES = (
+    Property(
+        "carry_initialisation",
+        "an initialised carry gives the scan from that value; one without is rejected or zero",
+        _carry_cases,
+        _right_or_rejected,
+    ),
+)

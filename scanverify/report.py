@@ -1,0 +1,143 @@
+"""Reports: what was found about a case, as JSON and as text."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from scanverify import __version__
+from scanverify.case import case_to_json
+from scanverify.examine import Examination
+from scanverify.examiner import Finding
+from scanverify.outcome import PassResult, Status
+from scanverify.verdict import Kind
+
+REPORT_VERSION = 1
+
+
+def plain_report(finding: Finding) -> dict[str, Any]:
+    """The finding as JSON-ready data; numbers that JSON lacks become strings."""
+    examination = finding.examination
+    verdict, outcome = examination.verdict, examination.outcome
+    report = {
+        "scanverify_report": REPORT_VERSION,
+        "scanverify": __version__,
+        "case": json.loads(case_to_json(examination.case)),
+        "digest": examination.case.digest,
+        "line": str(examination.case),
+        "verdict": verdict.kind.value,
+        "standing": finding.standing.value,
+        "declared": finding.declared,
+        "summary": verdict.summary,
+        "difference": None if verdict.difference is None else asdict(verdict.difference),
+        "error_over_bound": (
+            None if verdict.difference is None else verdict.difference.error_over_bound
+        ),
+        "first_wrong": where_it_first_goes_wrong(examination),
+        "exact": verdict.exact,
+        "tightness": verdict.tightness,
+        "unbounded_elements": verdict.unbounded,
+        "rejection": None
+        if outcome.rejection is None
+        else {**asdict(outcome.rejection), "stage": outcome.rejection.stage.value},
+        "seconds": outcome.seconds,
+        "environment": asdict(outcome.environment),
+    }
+    cleaned: dict[str, Any] = _finite(report)
+    return cleaned
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _finite(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+def where_it_first_goes_wrong(examination: Examination) -> str:
+    """The compiler pass, or the stage, at which the result first left what it should be."""
+    verdict = examination.verdict
+    if verdict.kind in (Kind.PASS, Kind.NON_DETERMINISTIC):
+        return ""
+    if verdict.kind is Kind.PASS_UNSTABLE and verdict.first_wrong_pass is not None:
+        return _pass_text(verdict.first_wrong_pass)
+    if examination.outcome.rejection is not None:
+        return f"stage {examination.outcome.rejection.stage.value}"
+    if examination.outcome.status is not Status.COMPLETED:
+        return "the process ended before a result"
+    return "the program as written (tensor graph), before any compiler pass"
+
+
+def _pass_text(result: PassResult) -> str:
+    return (
+        f"pass {result.order} {result.name}, step {result.step}, {result.output}, "
+        f"iteration {result.loop_iteration or '-'}: {result.error_count} elements, "
+        f"largest difference {result.max_abs_difference:g}"
+    )
+
+
+def text_report(finding: Finding) -> str:
+    """The finding for people."""
+    examination = finding.examination
+    verdict, environment = examination.verdict, examination.outcome.environment
+    lines = [
+        f"{verdict.kind.value.upper()}  {examination.case}",
+        f"  {verdict.summary}",
+    ]
+    if finding.declared:
+        lines.append(f"  declared: {finding.standing.value} {finding.declared}")
+    difference = verdict.difference
+    if difference is not None:
+        ratio = difference.error_over_bound
+        lines += [
+            f"  first wrong element  out[{difference.index[0]}, {difference.index[1]}]",
+            f"  expected             {difference.expected!r}",
+            f"  got                  {difference.got!r}",
+            f"  bound                {difference.bound:g}"
+            + (" (exact: every partial sum is representable)" if difference.bound == 0 else ""),
+            f"  error / bound        {ratio:g}",
+            f"  wrong elements       {difference.wrong} of {difference.total}",
+        ]
+        at = difference.index
+        shares = {n: float(t[at]) for n, t in examination.expected.terms.items() if t[at] > 0}
+        if shares:
+            lines.append("  the bound's terms    " + _terms(shares))
+    place = where_it_first_goes_wrong(examination)
+    if place:
+        lines.append(f"  first goes wrong in  {place}")
+    versions = ", ".join(f"{k} {v}" for k, v in environment.versions.items())
+    lines.append(f"  simulator            {environment.simulator} ({versions})")
+    if environment.workarounds:
+        lines.append(f"  workarounds          {', '.join(environment.workarounds)}")
+    if verdict.kind is Kind.PASS:
+        how = "bit for bit" if verdict.exact else f"largest error / bound {verdict.tightness:.3g}"
+        lines[1] = f"  right ({how})"
+    return "\n".join(lines)
+
+
+def _terms(shares: dict[str, float]) -> str:
+    return ", ".join(f"{name} {value:.3g}" for name, value in shares.items())
+
+
+def write_report(finding: Finding, property_name: str, directory: Path) -> Path:
+    """Write a counterexample to a folder of its own below ``directory``; returns that folder.
+
+    A later, smaller counterexample of the same property and kernel replaces it.
+    """
+    examination = finding.examination
+    folder = directory / f"{examination.case.kernel}-{property_name}".replace(":", "_")
+    folder.mkdir(parents=True, exist_ok=True)
+    case_file = folder / "case.json"
+    case_file.write_text(case_to_json(examination.case, indent=2) + "\n")
+    (folder / "report.json").write_text(json.dumps(plain_report(finding), indent=2) + "\n")
+    (folder / "program.py").write_text(examination.kernel.program(examination.case).source)
+    text = f"{text_report(finding)}\n  property             {property_name}\n"
+    text += f"  run it again         scanverify run {case_file}\n"
+    (folder / "report.txt").write_text(text)
+    return folder

@@ -1,0 +1,193 @@
+"""Hypothesis strategies: small functions that compose into whole cases.
+
+Everything shrinks toward one row, one column, fp32, zeros as the carry, no
+aliasing and plain values. What a kernel cannot express is asked of the kernel and
+never drawn; whatever else exists is.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from hypothesis import strategies as st
+
+from scanverify.case import (
+    Aliasing,
+    CarryInit,
+    Case,
+    Data,
+    Formats,
+    LoopOptions,
+    PassSelection,
+    Tiles,
+)
+from scanverify.data import DISTRIBUTIONS, INTEGER_DISTRIBUTIONS
+from scanverify.formats import FORMATS
+from scanverify.kernel import Kernel
+
+#: Triples that PyPTO documents and computes, simplest first.
+SUPPORTED_FORMATS = (
+    Formats("fp32", "fp32", "fp32"),
+    Formats("fp16", "fp32", "fp32"),
+    Formats("fp16", "fp16", "fp16"),
+    Formats("bf16", "fp32", "fp32"),
+    Formats("bf16", "bf16", "bf16"),
+    Formats("int8", "int32", "int32"),
+    Formats("fp16", "fp32", "fp16"),
+    Formats("bf16", "fp32", "bf16"),
+    Formats("fp32", "fp16", "fp16"),
+    Formats("fp32", "fp32", "fp16"),
+    Formats("fp32", "fp32", "bf16"),
+)
+#: Triples that PyPTO has to reject.
+UNSUPPORTED_FORMATS = (
+    Formats("int32", "int32", "int32"),
+    Formats("int32", "fp32", "fp32"),
+    Formats("int8", "int8", "int8"),
+    Formats("int8", "fp16", "fp16"),
+    Formats("fp32", "int8", "int8"),
+)
+#: Sizes at which tiles, vector lanes and loops change their ways.
+BOUNDARIES = (
+    1,
+    2,
+    7,
+    8,
+    13,
+    15,
+    16,
+    17,
+    31,
+    32,
+    33,
+    47,
+    48,
+    63,
+    64,
+    65,
+    97,
+    127,
+    128,
+    129,
+    255,
+    256,
+)
+#: So many values are drawn one by one; beyond it a seed stands for them.
+MOST_EXPLICIT_VALUES = 24
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How far generated cases go. ``elements`` bounds rows x width, for time's sake."""
+
+    rows: int = 64
+    width: int = 64
+    elements: int = 2048
+
+
+def sizes(maximum: int) -> st.SearchStrategy[int]:
+    """Numbers of rows or columns: the small ones, and those next to a boundary."""
+    boundaries = [n for n in BOUNDARIES if n <= maximum]
+    return st.one_of(
+        st.integers(1, min(8, maximum)), st.sampled_from(boundaries), st.integers(1, maximum)
+    )
+
+
+@st.composite
+def shapes(draw: st.DrawFn, limits: Limits) -> tuple[int, int]:
+    """(rows, width) within ``limits``."""
+    rows = draw(sizes(limits.rows))
+    return rows, draw(sizes(min(limits.width, max(1, limits.elements // rows))))
+
+
+@st.composite
+def tiles(draw: st.DrawFn, formats: Formats) -> Tiles:
+    """Tile shapes that PyPTO documents as legal for these formats; few divide the tensor."""
+    in_format, accumulate, output = formats.triple
+    # K and N in multiples of 16 elements and 32 bytes; M is free
+    cube_unit = max(16, 32 // in_format.dtype.itemsize)
+    vector_unit = 32 // min(accumulate.dtype.itemsize, output.dtype.itemsize)
+    m = draw(st.sampled_from((16, 32, 8, 17, 64, 128)))
+    k, n = (draw(st.sampled_from((1, 2, 4, 3))) * cube_unit for _ in range(2))
+    rows = draw(st.sampled_from((16, 1, 5, 64)))
+    width = vector_unit * draw(st.sampled_from((8, 1, 2, 3, 16)))
+    return Tiles((m, k, n), (rows, width))
+
+
+def loop_options() -> st.SearchStrategy[LoopOptions]:
+    """Options of the row loop that leave its meaning as it is."""
+    return st.builds(
+        LoopOptions,
+        submit_before_loop=st.sampled_from((True, False)),
+        unroll=st.sampled_from(((), (2, 1), (4, 2, 1), (8,), (3,))),
+    )
+
+
+@st.composite
+def data(
+    draw: st.DrawFn, rows: int, width: int, formats: Formats, *, integers_only: bool = False
+) -> Data:
+    """Values one by one for small shapes, else a seed and a distribution."""
+    count = rows * width
+    in_format = FORMATS[formats.input]
+    if count <= MOST_EXPLICIT_VALUES and draw(st.booleans()):
+        if integers_only or in_format.is_integer:
+            numbers = st.integers(-9, 9).map(float)
+        else:
+            numbers = st.one_of(
+                st.integers(-9, 9).map(float),
+                st.floats(-100, 100, width=16 if in_format.name == "fp16" else 32),
+            )
+        drawn = draw(st.lists(numbers, min_size=count, max_size=count))
+        return Data("values", values=tuple(float(v) for v in in_format.round(np.array(drawn))))
+    names = INTEGER_DISTRIBUTIONS if integers_only else tuple(DISTRIBUTIONS)
+    return Data(draw(st.sampled_from(names)), draw(st.integers(0, 2**16)))
+
+
+@st.composite
+def cases(
+    draw: st.DrawFn,
+    kernel: Kernel,
+    limits: Limits,
+    *,
+    formats: tuple[Formats, ...] = SUPPORTED_FORMATS,
+    aliasing: tuple[Aliasing, ...] = tuple(Aliasing),
+    carry: tuple[CarryInit, ...] = tuple(CarryInit),
+    passes: tuple[PassSelection, ...] = (PassSelection.NONE,),
+    integers_only: bool = False,
+) -> Case:
+    """Cases that ``kernel`` can express, with every axis drawn unless it is narrowed."""
+    triple = draw(st.sampled_from(formats))
+    rows, width = draw(shapes(limits))
+    skeleton = Case(kernel.name, kernel.dialect, rows, width, triple)
+    way = draw(st.sampled_from(_expressible(kernel, skeleton, carry)))
+    skeleton = skeleton.with_(carry=way)
+    numbers = draw(data(rows, width, triple, integers_only=integers_only))
+    if way is CarryInit.CARRY_IN:
+        carry_in = draw(st.integers(-20, 20).map(float))
+        if not integers_only and not triple.triple[1].is_integer:
+            carry_in += draw(st.sampled_from((0.0, 0.5, 0.125, 1 / 3)))
+        carry_in = float(triple.triple[1].round(np.array([carry_in]))[0])
+        numbers = Data(numbers.distribution, numbers.seed, numbers.values, carry_in)
+    aliased = [a for a in aliasing if kernel.inexpressible(skeleton.with_(aliasing=a)) is None]
+    return skeleton.with_(
+        aliasing=draw(st.sampled_from(aliased)) if aliased else aliasing[0],
+        tiles=draw(st.one_of(st.just(_plain_tiles(triple)), tiles(triple))),
+        loop=draw(st.one_of(st.just(LoopOptions()), loop_options())),
+        passes=draw(st.sampled_from(passes)),
+        data=numbers,
+    )
+
+
+def _expressible(kernel: Kernel, skeleton: Case, carry: tuple[CarryInit, ...]) -> list[CarryInit]:
+    ways = [c for c in carry if kernel.inexpressible(skeleton.with_(carry=c)) is None]
+    return ways or list(carry[:1])
+
+
+def _plain_tiles(formats: Formats) -> Tiles:
+    in_format, accumulate, output = formats.triple
+    k = max(16, 32 // in_format.dtype.itemsize)
+    lanes = 32 // min(accumulate.dtype.itemsize, output.dtype.itemsize)
+    return Tiles((16, k, k), (16, max(64, math.lcm(64, lanes))))
