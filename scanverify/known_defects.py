@@ -41,14 +41,8 @@ def _reads_rows_after_writing_them(case: Case) -> bool:
     return case.kernel == "scanu" and case.aliasing is Aliasing.OUT_ONE_ROW_BELOW and case.rows > 1
 
 
-def _remainder_of_a_loop_from_one(case: Case) -> bool:
-    """A loop that starts at 1, unrolled, whose end is no multiple of the largest factor."""
-    factors = set(case.loop.unroll)
-    return (
-        case.carry is CarryInit.FIRST_ROW_PEELED
-        and len(factors) > 1
-        and case.rows % max(factors) != 0
-    )
+def _unrolled_loop_from_one(case: Case) -> bool:
+    return case.carry is CarryInit.FIRST_ROW_PEELED and len(set(case.loop.unroll)) > 1
 
 
 def _unrolled_past_the_end_of_a_view(case: Case) -> bool:
@@ -63,15 +57,16 @@ def _unrolled_past_the_end_of_a_view(case: Case) -> bool:
 
 KNOWN_DEFECTS: tuple[KnownDefect, ...] = (
     KnownDefect(
-        name="unrolled-loop-from-one-runs-its-remainder-twice",
+        name="unrolled-loop-from-one-counts-from-zero",
         summary=(
-            "pypto.loop(1, n, 1, unroll_list=[2, 1]) executes iterations again (for n = 1: the "
-            "body of a loop that has no iteration) when n is no multiple of the largest factor: "
-            "the remainder is counted from 0 instead of from the loop's start."
+            "pypto.loop(1, n, 1, unroll_list=[2, 1]) divides its iterations among the unrolled "
+            "bodies as if it started at 0: with n odd the last iteration runs twice (for n = 1, "
+            "a loop without iterations runs once), with n even one runs past the end, which "
+            "shows where the tensor has a further row."
         ),
         simulator="pypto",
-        concerns=_remainder_of_a_loop_from_one,
-        kinds=(Kind.MISMATCH,),
+        concerns=_unrolled_loop_from_one,
+        kinds=(Kind.MISMATCH, Kind.OUT_OF_BOUNDS_WRITE),
         says="",
         smallest=Case(
             kernel="scanu",

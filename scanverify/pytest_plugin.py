@@ -6,7 +6,7 @@ Registered by entry point; inert until a test asks for one of its fixtures.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from scanverify.kernel import Kernel
 from scanverify.profiles import PROFILES, Profile
 from scanverify.properties import Property
 from scanverify.report import text_report, write_report
+from scanverify.search import smallest_like
 from scanverify.simulators import Session, simulators
 from scanverify.simulators.process import SimulatorUnavailable
 from scanverify.tally import Tally
@@ -63,6 +64,7 @@ class Bench:
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._sessions: dict[str, Session] = {}
+        self._latest: tuple[Property, Kernel, Violation] | None = None
 
     @property
     def profile(self) -> Profile:
@@ -93,10 +95,18 @@ class Bench:
         try:
             prop.holds(case, self.examiner(kernel))
         except Violation as violation:
-            directory = Path(self._config.getoption("--scan-report"))
-            folder = write_report(violation.finding, prop.name, directory)
-            violation.add_note(f"{text_report(violation.finding)}\n  report: {folder}")
+            self._latest = (prop, kernel, violation)
             raise
+
+    def report_latest(self, violation: Violation) -> str:
+        """Shrink the violation that Hypothesis ended with, write its report, return the text."""
+        if self._latest is None or self._latest[2] is not violation:
+            return text_report(violation.finding)
+        prop, kernel, _ = self._latest
+        smallest = smallest_like(violation, prop, self.examiner(kernel))
+        directory = Path(self._config.getoption("--scan-report"))
+        folder = write_report(smallest.finding, prop.name, directory)
+        return (folder / "report.txt").read_text()
 
     def close(self) -> None:
         """Close every session."""
@@ -110,6 +120,19 @@ def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
     bench = Bench(request.config)
     yield bench
     bench.close()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Put the shrunk counterexample's report beside the failure."""
+    report = yield
+    violation = None if call.excinfo is None else call.excinfo.value
+    bench = getattr(item, "funcargs", {}).get("bench")
+    if isinstance(violation, Violation) and isinstance(bench, Bench):
+        report.sections.append(("scanverify report", bench.report_latest(violation)))
+    return report
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

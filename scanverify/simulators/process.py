@@ -156,7 +156,8 @@ class Worker:
         self._control_text = b""
         self._reader = FrameReader()
         self._selector = selectors.DefaultSelector()
-        assert self._process.stdout is not None
+        assert self._process.stdout is not None and self._process.stdin is not None
+        os.set_blocking(self._process.stdin.fileno(), False)
         os.set_blocking(self._process.stdout.fileno(), False)
         os.set_blocking(control_read, False)
         self._selector.register(self._process.stdout, selectors.EVENT_READ, "reply")
@@ -240,8 +241,8 @@ class Worker:
             self._wait_for_child(time.monotonic() + self._start_timeout)
         self._next_id += 1
         identity = self._next_id
-        self._send(encode_frame({**job, "id": identity}, arrays))
         deadline = time.monotonic() + timeout
+        self._send(encode_frame({**job, "id": identity}, arrays), deadline)
         while True:
             frame = self._reader.next()
             if frame is not None:
@@ -254,15 +255,22 @@ class Worker:
                 continue
             self._pump(deadline)
 
-    def _send(self, data: bytes) -> None:
-        assert self._process is not None and self._process.stdin is not None
+    def _send(self, data: bytes, deadline: float) -> None:
+        """Write a frame, and go on reading: a worker may be busy writing to us meanwhile."""
+        assert self._process is not None
+        stdin = self._process.stdin
+        assert stdin is not None
         view = memoryview(data)
+        self._selector.register(stdin, selectors.EVENT_WRITE, "job")
         try:
             while view:
-                written = self._process.stdin.write(view)
-                view = view[written:]
+                self._pump(deadline)
+                with contextlib.suppress(BlockingIOError):
+                    view = view[os.write(stdin.fileno(), view) :]
         except BrokenPipeError:
             raise _Died(None) from None
+        finally:
+            self._selector.unregister(stdin)
 
     def _pump(self, deadline: float) -> None:
         """Wait for something to read and take it in; raises on death or at the deadline."""
@@ -276,7 +284,7 @@ class Worker:
             self._take_replies()
         if "control" in ready or ended:
             self._take_control()
-        if ended and not ready:
+        if ended and not self._reader.next_is_whole():
             raise _Died(None)
 
     def _take_replies(self) -> None:

@@ -119,8 +119,9 @@ def main(arguments: list[str]) -> int:
         _, status = os.waitpid(pid, 0)
         code = os.waitstatus_to_exitcode(status)
         tell(event="exit", pid=pid, code=code)
-        if code == EXIT_END_OF_JOBS:
-            return 0
+        if code in (EXIT_END_OF_JOBS, EXIT_PROTOCOL):
+            # after a broken frame nobody knows where in the pipe the next one starts
+            return code
         os.truncate(scratch / "worker.log", 0)
         for leftover in scratch.glob("job-*"):
             shutil.rmtree(leftover, ignore_errors=True)

@@ -1,0 +1,117 @@
+"""Bounds: never below what real arithmetic does, in any order; zero only where it is exact."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scanverify.analysis import Quantity, gamma, quantum_of
+from scanverify.case import Case, Data, Formats
+from scanverify.formats import BF16, FORMATS, FP16, FP32
+from scanverify.kernels.scanu import ScanU
+from scanverify.verdict import expectation
+
+values = st.lists(st.floats(-100, 100, width=32), min_size=1, max_size=40)
+
+
+def test_gamma():
+    assert gamma(0, FP32.unit_roundoff) == 0
+    assert gamma(3, 0.25) == pytest.approx(0.75 / 0.25)
+    assert gamma(4, 0.25) == np.inf
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_quantum_divides(value):
+    quantum = float(quantum_of(np.array(value)))
+    if value == 0:
+        assert quantum == np.inf
+    else:
+        assert (value / quantum) % 2 == 1 or abs(value / quantum) >= 2**53
+
+
+@given(values, st.randoms(use_true_random=False))
+def test_row_sums_bound_holds_in_every_order(numbers, random):
+    x = np.array(numbers)
+    bound = Quantity.known(x[None, :], FP32).triangular_sums(FP32, "row sums")
+    order = list(range(x.size))
+    random.shuffle(order)
+    total = np.float32(0)
+    for k in order:
+        total = np.float32(total + np.float32(x[k]))
+    exact = sum(map(np.longdouble, x), np.longdouble(0))
+    error = abs(np.longdouble(total) - exact)
+    assert error <= bound.error[0, -1] + 1e-13 * np.abs(x).sum()
+
+
+def sequential_scanu(x, accumulate, output):
+    """ScanU in simulated arithmetic: fp32 row sums, the chain in ``accumulate``."""
+    rows = []
+    running = 0.0
+    for row in x:
+        sums = np.cumsum(row.astype(np.float32), dtype=np.float32).astype(np.float64)
+        finished = accumulate.round(accumulate.round(sums) + running)
+        running = finished[-1]
+        rows.append(output.round(finished))
+    return np.stack(rows)
+
+
+@settings(max_examples=200)
+@given(
+    st.integers(1, 12),
+    st.integers(1, 12),
+    st.integers(0, 2**32),
+    st.sampled_from(("normal", "uniform", "cancellation", "wide_range", "small_integers")),
+    st.sampled_from(
+        (
+            Formats(),
+            Formats("fp16", "fp16", "fp16"),
+            Formats("bf16", "bf16", "bf16"),
+            Formats("fp32", "fp32", "bf16"),
+        )
+    ),
+)
+def test_the_bound_holds_for_simulated_arithmetic(rows, width, seed, distribution, formats):
+    case = Case("scanu", rows=rows, width=width, formats=formats, data=Data(distribution, seed))
+    expected = expectation(case, ScanU())
+    _, accumulate, output = formats.triple
+    got = sequential_scanu(expected.x, accumulate, output)
+    assert np.all(np.abs(got - expected.value) <= expected.bound)
+
+
+@given(st.integers(1, 20), st.integers(1, 20), st.integers(0, 2**16))
+def test_integers_in_range_are_exact(rows, width, seed):
+    case = Case("scanu", rows=rows, width=width, data=Data("small_integers", seed))
+    assert expectation(case, ScanU()).exact
+
+
+def test_integers_out_of_range_are_not_exact():
+    case = Case("scanu", rows=1, width=2, data=Data("values", values=(2.0**24, 1.0)))
+    bound = expectation(case, ScanU()).bound
+    assert bound[0, 0] == 0
+    assert bound[0, 1] > 0
+
+
+@pytest.mark.parametrize("name", ["fp32", "fp16", "bf16"])
+def test_one_rounding_costs_half_an_ulp(name):
+    fmt = FORMATS[name]
+    quantity = Quantity(
+        np.array([1.0]), np.array([1.0]), np.array([0.0]), FP32 if name != "fp32" else BF16, {}
+    )
+    assert quantity.rounded(fmt, "rounding").error[0] == fmt.unit_roundoff
+
+
+def test_nothing_is_promised_past_the_format_range():
+    x = Quantity.known(np.array([[60000.0, 60000.0]]), FP16)
+    sums = x.triangular_sums(FP32, "row sums").rounded(FP16, "temporary")
+    assert np.isfinite(sums.error[0, 0])
+    assert sums.error[0, 1] == np.inf
+
+
+def test_an_infinity_spoils_its_row_as_ieee_754_has_it():
+    x = Quantity.known(np.array([[1.0, np.inf, 2.0], [1.0, 2.0, 3.0]]), FP32)
+    sums = x.triangular_sums(FP32, "row sums").value
+    assert np.isnan(sums[0, 0])
+    assert list(sums[0, 1:]) == [np.inf, np.inf]
+    assert list(sums[1]) == [1, 3, 6]

@@ -1,0 +1,53 @@
+"""Kernels broken on purpose are found by the unchanged properties, and shrunk."""
+
+from __future__ import annotations
+
+import broken_kernels as broken
+import pytest
+
+from scanverify.examiner import Examiner
+from scanverify.properties import all_properties
+from scanverify.search import find_counterexample
+from scanverify.strategies import Limits
+from scanverify.verdict import Kind
+
+LIMITS = Limits(rows=16, width=17, elements=200)
+
+
+def search(kernel, session, prop="exact_on_integers"):
+    examiner = Examiner(kernel, session)
+    violation = find_counterexample(
+        all_properties()[prop], examiner, LIMITS, examples=60, seed=20261130
+    )
+    assert violation is not None, f"{kernel.name} was not found"
+    return violation.finding.examination
+
+
+@pytest.mark.parametrize(
+    ("kernel", "kind", "shape"),
+    [
+        (broken.CARRY_FROM_WRONG_COLUMN, Kind.MISMATCH, (2, 2)),
+        (broken.LAST_ROW_SKIPPED, Kind.UNWRITTEN_OUTPUT, (1, 1)),
+        (broken.OVERWRITTEN_TEMPORARY, Kind.MISMATCH, (2, 1)),
+        (broken.WRITES_PAST_THE_END, Kind.OUT_OF_BOUNDS_WRITE, (1, 1)),
+    ],
+    ids=lambda value: getattr(value, "name", None),
+)
+def test_broken_kernel_is_found_and_shrunk(kernel, kind, shape, session):
+    examination = search(kernel, session)
+    assert examination.verdict.kind is kind
+    assert (examination.case.rows, examination.case.width) == shape
+
+
+def test_clobbered_input_is_a_verdict_of_its_own(session):
+    examination = search(broken.CLOBBERS_ITS_INPUT, session)
+    assert examination.verdict.kind is Kind.INPUT_CLOBBERED
+    assert examination.case.rows == 1
+    assert examination.case.width == 2
+
+
+@pytest.mark.parametrize("kernel", [broken.CARRY_FROM_WRONG_COLUMN.original])
+def test_the_unbroken_kernel_passes_the_same_search(kernel, session):
+    prop = all_properties()["exact_on_integers"]
+    found = find_counterexample(prop, Examiner(kernel, session), LIMITS, examples=60, seed=20261130)
+    assert found is None
