@@ -8,7 +8,7 @@ from scanverify.profiles import PROFILES
 
 
 def pytest_configure(config):
-    profile = PROFILES[config.getoption("--scan-profile")]
+    profile = config.scan_profile = PROFILES[config.getoption("--scan-profile")]
     settings.register_profile(
         "scanverify",
         max_examples=profile.examples,

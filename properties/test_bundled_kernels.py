@@ -1,29 +1,44 @@
-"""Every property on every bundled kernel that claims it, in shards that xdist spreads."""
+"""Every property on every bundled kernel that claims it, in shards that xdist spreads.
+
+One test function for each pair of property and kernel, so that each has its own number of
+examples: the profile's, times the property's weight and the breadth of what the kernel expresses.
+"""
 
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scanverify.kernel import bundled_kernels
-from scanverify.profiles import PROFILES
+from scanverify.profiles import breadth
 from scanverify.properties import all_properties
 
 
+def make_test(prop, kernel):
+    examples = settings.default.max_examples * prop.weight * breadth(kernel)
+
+    @settings(max_examples=max(4, round(examples)))
+    @given(data=st.data())
+    def test(shard, bench, data):
+        case = data.draw(prop.cases(kernel, bench.profile.limits), label="case")
+        bench.check(prop, case, kernel)
+
+    test.__name__ = test.__qualname__ = f"test_{prop.name}__{kernel.name}"
+    test.__doc__ = f"{kernel.name}: {prop.statement}."
+    return test
+
+
 def pytest_generate_tests(metafunc):
-    profile = PROFILES[metafunc.config.getoption("--scan-profile")]
-    triples = [
-        pytest.param(prop, kernel, shard, id=f"{prop.name}-{kernel.name}-{shard}")
-        for prop in all_properties().values()
-        for kernel in bundled_kernels().values()
-        if prop.claimed_by(kernel)
-        for shard in range(profile.shards)
-    ]
-    metafunc.parametrize(("prop", "kernel", "shard"), triples)
+    shards = range(metafunc.config.scan_profile.shards)
+    metafunc.parametrize("shard", shards)
 
 
-@given(data=st.data())
-def test_property(prop, kernel, shard, bench, data):
-    case = data.draw(prop.cases(kernel, bench.profile.limits), label="case")
-    bench.check(prop, case, kernel)
+for _prop in all_properties().values():
+    for _kernel in bundled_kernels().values():
+        if _prop.claimed_by(_kernel):
+            _test = make_test(_prop, _kernel)
+            globals()[_test.__name__] = _test
+
+
+pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")

@@ -14,8 +14,9 @@ Stability of Numerical Algorithms*, 2nd ed. (SIAM 2002):
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,57 @@ def quantum_of(values: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True)
+class Law:
+    """How roundings add up: for certain, or with a probability.
+
+    ``confidence`` None: the rigorous bounds. Else the probability with which *one*
+    bound holds when roundings are independent with mean zero: Higham and Mary, "A New Approach to
+    Probabilistic Rounding Error Analysis", SIAM J. Sci. Comput. 41(5), 2019, Theorem 2.4:
+    ``gamma(n)`` becomes ``lambda sqrt(n) u`` up to terms of order ``u**2``, which are
+    included, with ``confidence >= 1 - 2 exp(-lambda**2 (1 - u)**2 / 2)``.
+    """
+
+    confidence: float | None = None
+
+    @property
+    def spread(self) -> float:
+        """Higham and Mary's lambda."""
+        if self.confidence is None:
+            return 1.0
+        return math.sqrt(2.0 * math.log(2.0 / (1.0 - self.confidence))) * 1.01
+
+    def gamma(self, n: ArrayLike, unit_roundoff: float) -> FloatArray:
+        """The relative error of n roundings on one path."""
+        if self.confidence is None:
+            return gamma(n, unit_roundoff)
+        n = np.asarray(n, dtype=np.float64)
+        u = unit_roundoff
+        grown = np.expm1(self.spread * np.sqrt(n) * u + n * u * u / (1.0 - u))
+        return np.asarray(np.minimum(gamma(n, u), grown))
+
+    def rounding(self, reach: FloatArray, unit_roundoff: float) -> FloatArray:
+        """One rounding's error: certain; where errors combine as squares, spread more."""
+        if self.confidence is None:
+            return unit_roundoff * reach
+        return self.spread * unit_roundoff * reach
+
+    def combine(self, one: FloatArray, other: FloatArray) -> FloatArray:
+        """Two errors in one sum: side by side, or as independent ones, by their squares."""
+        return one + other if self.confidence is None else np.hypot(one, other)
+
+    def running(self, errors: FloatArray) -> FloatArray:
+        """Errors of addends, added up along the last axis."""
+        if self.confidence is None:
+            return np.cumsum(errors, axis=-1)
+        return np.asarray(np.sqrt(np.cumsum(errors**2, axis=-1)))
+
+
+RIGOROUS = Law()
+#: One element in a billion lies outside by chance, if roundings are independent.
+LIKELY = Law(1.0 - 1e-9)
+
+
+@dataclass(frozen=True)
 class Quantity:
     """An array as exact arithmetic has it, and how far a kernel's own may be from it.
 
@@ -58,51 +110,63 @@ class Quantity:
     quantum: FloatArray
     held_in: Format
     terms: dict[str, FloatArray]
+    law: Law = RIGOROUS
 
     @staticmethod
-    def known(value: FloatArray, held_in: Format) -> Quantity:
+    def known(value: FloatArray, held_in: Format, law: Law = RIGOROUS) -> Quantity:
         """Numbers that carry no error: inputs as they are stored."""
         value = np.asarray(value, dtype=np.float64)
-        return Quantity(value, np.abs(value), quantum_of(value), held_in, {})
+        return Quantity(value, np.abs(value), quantum_of(value), held_in, {}, law)
 
     @property
     def error(self) -> FloatArray:
-        """The sum of all terms: the bound, elementwise; infinite where nothing can be said."""
+        """All terms together: the bound, elementwise; infinite where nothing can be said."""
         total = np.zeros_like(self.value)
         for term in self.terms.values():
-            total = total + term
+            total = self.law.combine(total, term)
         return total
 
-    def __getitem__(self, index: Any) -> Quantity:
-        """A part, by numpy indexing."""
-        return Quantity(
-            self.value[index],
-            self.magnitude[index],
-            self.quantum[index],
-            self.held_in,
-            {name: term[index] for name, term in self.terms.items()},
+    def rearranged(self, how: Callable[[FloatArray], FloatArray]) -> Quantity:
+        """The same elements, in another order or shape, or a part of them."""
+        return replace(
+            self,
+            value=how(self.value),
+            magnitude=how(self.magnitude),
+            quantum=how(self.quantum),
+            terms={name: how(term) for name, term in self.terms.items()},
         )
 
-    def reshape(self, shape: tuple[int, ...]) -> Quantity:
-        """The same elements in another shape."""
-        return Quantity(
-            self.value.reshape(shape),
-            self.magnitude.reshape(shape),
-            self.quantum.reshape(shape),
-            self.held_in,
-            {name: term.reshape(shape) for name, term in self.terms.items()},
-        )
+    def __getitem__(self, index: Any) -> Quantity:
+        return self.rearranged(lambda array: array[index])
+
+    @property
+    def T(self) -> Quantity:
+        """Transposed."""
+        return self.rearranged(lambda array: array.T)
+
+    def flipped(self, axis: int) -> Quantity:
+        """In reverse order along an axis."""
+        return self.rearranged(lambda array: np.flip(array, axis))
 
     @staticmethod
     def stack(parts: Sequence[Quantity]) -> Quantity:
-        """Parts of one shape, one below the other."""
+        """Parts of one shape, one below the other, along a new first axis."""
+        return Quantity._joined(parts, np.stack)
+
+    @staticmethod
+    def concatenate(parts: Sequence[Quantity]) -> Quantity:
+        """Parts one below the other, along the first axis."""
+        return Quantity._joined(parts, np.concatenate)
+
+    @staticmethod
+    def _joined(parts: Sequence[Quantity], join: Callable[..., FloatArray]) -> Quantity:
         names = list(dict.fromkeys(name for part in parts for name in part.terms))
-        return Quantity(
-            np.stack([p.value for p in parts]),
-            np.stack([p.magnitude for p in parts]),
-            np.stack([p.quantum for p in parts]),
-            parts[0].held_in,
-            {n: np.stack([p.terms.get(n, np.zeros_like(p.value)) for p in parts]) for n in names},
+        return replace(
+            parts[0],
+            value=join([p.value for p in parts]),
+            magnitude=join([p.magnitude for p in parts]),
+            quantum=join([p.quantum for p in parts]),
+            terms={n: join([p.terms.get(n, np.zeros_like(p.value)) for p in parts]) for n in names},
         )
 
     def rounded(self, fmt: Format, name: str) -> Quantity:
@@ -113,25 +177,44 @@ class Quantity:
         if fmt == self.held_in:
             return self
         reach = np.abs(self.value) + self.error
-        error = np.maximum(_relative(fmt, reach), 0.5 * fmt.smallest_subnormal)
+        error = np.maximum(self._relative(fmt, reach), 0.5 * fmt.smallest_subnormal)
         return self._rounding(error, reach, fmt, name)
 
     def plus(self, other: Quantity, fmt: Format, name: str) -> Quantity:
         """``self + other``, one rounding in ``fmt``; adding an exact zero rounds nothing."""
         with np.errstate(invalid="ignore"):
             value = self.value + other.value
-        result = Quantity(
-            value,
-            self.magnitude + other.magnitude,
-            np.minimum(self.quantum, other.quantum),
-            fmt,
-            _merged(self.terms, other.terms, value.shape),
+        result = replace(
+            self,
+            value=value,
+            magnitude=self.magnitude + other.magnitude,
+            quantum=np.minimum(self.quantum, other.quantum),
+            terms=self._merged(self.terms, other.terms, value.shape),
         )
         mine, others = self.error, other.error
         trivial = ((self.magnitude == 0) & (mine == 0)) | ((other.magnitude == 0) & (others == 0))
         reach = np.abs(value) + mine + others
         # addition cannot underflow: the sum of two numbers is a multiple of their spacing
-        error = np.where(trivial, 0.0, _relative(fmt, reach))
+        error = np.where(trivial, 0.0, self._relative(fmt, reach))
+        return result._rounding(error, reach, fmt, name)
+
+    def times(self, other: Quantity, fmt: Format, name: str) -> Quantity:
+        """``self * other``, one rounding in ``fmt``; below the normal range to its spacing."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            value = self.value * other.value
+            result = replace(
+                self,
+                value=value,
+                magnitude=self.magnitude * other.magnitude,
+                quantum=_product_quantum(self.quantum, other.quantum),
+                terms=self._merged(
+                    {n: t * np.abs(other.value) for n, t in self.terms.items()},
+                    {n: t * (np.abs(self.value) + self.error) for n, t in other.terms.items()},
+                    value.shape,
+                ),
+            )
+        reach = np.abs(value) + result.error
+        error = np.maximum(self._relative(fmt, reach), 0.5 * fmt.smallest_subnormal)
         return result._rounding(error, reach, fmt, name)
 
     def triangular_sums(self, fmt: Format, name: str, *, inclusive: bool = True) -> Quantity:
@@ -143,25 +226,52 @@ class Quantity:
         came in. A NaN or an infinity times zero is a NaN, which spoils the whole
         row: there the value is what IEEE 754 makes of the product.
         """
+        result = self.running_sums(fmt, name, inclusive=inclusive)
         width = self.value.shape[-1]
-        value = np.cumsum(self.value, axis=-1)
+        finite_row = np.isfinite(self.value).all(axis=-1, keepdims=True)
+        if finite_row.all():
+            return result
+        triangle = np.triu(np.ones((width, width)), 0 if inclusive else 1)
+        product = _ieee_product(self.value, triangle)
+        value = np.where(finite_row, result.value, product)
+        spoilt = ~np.isfinite(value)
+        terms = {n: np.where(spoilt, 0.0, t) for n, t in result.terms.items()}
+        return replace(result, value=value, terms=terms)
+
+    def running_sums(self, fmt: Format, name: str, *, inclusive: bool = True) -> Quantity:
+        """Running sums along the last axis, in any order, by additions alone.
+
+        The error of element c is at most ``gamma(c) * sum_{k<=c} |x_k|`` (Higham (4.4)), plus
+        the errors that came in. A NaN or an infinity spoils what comes after it.
+        """
+        width = self.value.shape[-1]
+        with np.errstate(invalid="ignore"):
+            value = np.cumsum(self.value, axis=-1)
         magnitude = np.cumsum(self.magnitude, axis=-1)
         quantum = np.minimum.accumulate(self.quantum, axis=-1)
-        terms = {n: np.cumsum(t, axis=-1) for n, t in self.terms.items()}
+        terms = {n: self.law.running(t) for n, t in self.terms.items()}
         additions = np.arange(width, dtype=np.float64)
         if not inclusive:
             value, magnitude = _shifted(value, 0.0), _shifted(magnitude, 0.0)
             quantum = _shifted(quantum, np.inf)
             terms = {n: _shifted(t, 0.0) for n, t in terms.items()}
             additions = np.maximum(additions - 1, 0)
-        finite_row = np.isfinite(self.value).all(axis=-1, keepdims=True)
-        if not finite_row.all():
-            triangle = np.triu(np.ones((width, width)), 0 if inclusive else 1)
-            with np.errstate(invalid="ignore"):
-                value = np.where(finite_row, value, _ieee_product(self.value, triangle))
-        result = Quantity(value, magnitude, quantum, fmt, terms)
+        result = replace(self, value=value, magnitude=magnitude, quantum=quantum, terms=terms)
         reach = magnitude + result.error
-        return result._rounding(gamma(additions, fmt.unit_roundoff) * reach, reach, fmt, name)
+        relative = self.law.gamma(additions, fmt.unit_roundoff)
+        with np.errstate(invalid="ignore"):
+            error = np.zeros_like(reach) if fmt.is_integer else relative * reach
+        return result._rounding(error, reach, fmt, name)
+
+    def totals(self, fmt: Format, name: str) -> Quantity:
+        """``self @ ones``: the sum of each row, in every column; shape as it is."""
+        last = self.triangular_sums(fmt, name)[..., -1:]
+        shape = self.value.shape
+        spread = last.rearranged(lambda array: np.broadcast_to(array, shape).copy())
+        # one infinity or NaN is multiplied by ones alone: the total is the plain sum
+        with np.errstate(invalid="ignore"):
+            plain = np.broadcast_to(self.value.sum(axis=-1, keepdims=True), shape)
+        return replace(spread, value=np.where(np.isfinite(plain), spread.value, plain))
 
     def _rounding(self, error: FloatArray, reach: FloatArray, fmt: Format, name: str) -> Quantity:
         """This quantity with one more error term; ``reach`` bounds what has to fit ``fmt``."""
@@ -171,8 +281,28 @@ class Quantity:
         # a NaN or an infinity is compared by what it is, not by a distance
         error = np.where(np.isfinite(self.value), error, 0.0)
         terms = dict(self.terms)
-        terms[name] = terms[name] + error if name in terms else error
-        return Quantity(self.value, self.magnitude, self.quantum, fmt, terms)
+        terms[name] = self.law.combine(terms[name], error) if name in terms else error
+        return replace(self, held_in=fmt, terms=terms)
+
+    def _relative(self, fmt: Format, reach: FloatArray) -> FloatArray:
+        """One rounding's error; integers in range have none (nor NaN for infinite reach)."""
+        if fmt.is_integer:
+            return np.zeros_like(reach)
+        return self.law.rounding(reach, fmt.unit_roundoff)
+
+    def _merged(
+        self,
+        mine: dict[str, FloatArray],
+        others: dict[str, FloatArray],
+        shape: tuple[int, ...],
+    ) -> dict[str, FloatArray]:
+        zero = np.zeros(shape)
+        return {
+            name: np.broadcast_to(
+                self.law.combine(mine.get(name, zero), others.get(name, zero)), shape
+            )
+            for name in dict.fromkeys((*mine, *others))
+        }
 
     def _sums_are_exact(self, fmt: Format) -> FloatArray:
         """Whether every partial sum is representable in ``fmt``, decided from the data.
@@ -190,19 +320,10 @@ class Quantity:
         )
 
 
-def _relative(fmt: Format, reach: FloatArray) -> FloatArray:
-    """One rounding's error at most; integers in range have none, nor NaN for infinite reach."""
-    return np.zeros_like(reach) if fmt.is_integer else fmt.unit_roundoff * reach
-
-
-def _merged(
-    mine: dict[str, FloatArray], others: dict[str, FloatArray], shape: tuple[int, ...]
-) -> dict[str, FloatArray]:
-    zero = np.zeros(shape)
-    return {
-        name: np.broadcast_to(mine.get(name, zero) + others.get(name, zero), shape)
-        for name in dict.fromkeys((*mine, *others))
-    }
+def _product_quantum(one: FloatArray, other: FloatArray) -> FloatArray:
+    # the quantum of zero is infinite, and a product with zero is zero
+    infinite = np.isinf(one) | np.isinf(other)
+    return np.where(infinite, np.inf, one * other)
 
 
 def _shifted(values: FloatArray, first: float) -> FloatArray:

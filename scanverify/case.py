@@ -123,6 +123,8 @@ class Case:
     aliasing: Aliasing = Aliasing.DISTINCT
     tiles: Tiles = Tiles()
     loop: LoopOptions = LoopOptions()
+    #: rows a chunk, block or tile has, for the algorithms that work by them; 0: all rows
+    chunk: int = 0
     passes: PassSelection = PassSelection.NONE
     data: Data = Data()
 
@@ -149,6 +151,8 @@ class Case:
             parts.append(self.aliasing.value)
         if self.tiles != Tiles():
             parts.append(f"cube={_dims(self.tiles.cube)} vector={_dims(self.tiles.vector)}")
+        if self.chunk:
+            parts.append(f"chunk={self.chunk}")
         if self.loop.unroll:
             parts.append(f"unroll={list(self.loop.unroll)}")
         if not self.loop.submit_before_loop:
@@ -177,6 +181,8 @@ def _check(case: Case) -> None:
             f"The shape {case.rows}x{case.width} must not be negative "
             f"and have at most {MAX_ELEMENTS} elements."
         )
+    if case.chunk < 0:
+        raise CaseError(f"The chunk of {case.chunk} rows must not be negative.")
     for name in (case.formats.input, case.formats.accumulate, case.formats.output):
         if name not in FORMATS:
             raise CaseError(f"The format {name!r} is unknown; choose from {', '.join(FORMATS)}.")
@@ -246,6 +252,7 @@ def case_from_plain(plain: Any) -> Case:
         "aliasing": lambda v: _member(Aliasing, v),
         "tiles": _tiles,
         "loop": _loop,
+        "chunk": _integer,
         "passes": lambda v: _member(PassSelection, v),
         "data": _data,
     }

@@ -63,6 +63,29 @@ def _cancellation(rng: np.random.Generator, count: int, fmt: Format) -> FloatArr
     return np.clip(values, -100.0, 100.0)
 
 
+def _special(rng: np.random.Generator, count: int, fmt: Format) -> FloatArray:
+    # a few NaNs, infinities, zeros of both signs and subnormals among plain numbers
+    values = rng.integers(-9, 10, count).astype(np.float64)
+    if fmt.is_integer:
+        return values
+    tiny = fmt.smallest_subnormal
+    odd = np.array([np.nan, np.inf, -np.inf, -0.0, tiny, -3 * tiny, 0.0])
+    chosen = rng.random(count) < 1.5 / max(count, 3)
+    return np.asarray(np.where(chosen, rng.choice(odd, count), values), dtype=np.float64)
+
+
+def _subnormal(rng: np.random.Generator, count: int, fmt: Format) -> FloatArray:
+    if fmt.is_integer:
+        return _small_integers(rng, count, fmt)
+    return np.asarray(rng.integers(-30, 31, count) * fmt.smallest_subnormal, dtype=np.float64)
+
+
+def _overflowing(rng: np.random.Generator, count: int, fmt: Format) -> FloatArray:
+    # near fp16's largest number, where an accumulation in fp16 leaves its range
+    top = min(fmt.max_finite, 65504.0) / 4
+    return np.rint(rng.random(count) * top)
+
+
 DISTRIBUTIONS: dict[str, Draw] = {
     "small_integers": _small_integers,
     "ones": _ones,
@@ -72,7 +95,14 @@ DISTRIBUTIONS: dict[str, Draw] = {
     "uniform": _uniform,
     "wide_range": _wide_range,
     "cancellation": _cancellation,
+    "subnormal": _subnormal,
+    "overflowing": _overflowing,
+    "special": _special,
 }
+#: Distributions with independent random numbers, to which the probabilistic bound applies.
+RANDOM_DISTRIBUTIONS = ("normal", "uniform", "wide_range", "cancellation")
+#: Distributions without NaNs and infinities.
+FINITE_DISTRIBUTIONS = tuple(name for name in DISTRIBUTIONS if name != "special")
 #: Distributions whose sums are representable for as long as they stay in range.
 INTEGER_DISTRIBUTIONS = ("small_integers", "ones", "sparse_integers", "distinct_integers")
 
@@ -103,6 +133,20 @@ def input_values(case: Case) -> FloatArray:
 def carry_in_value(case: Case) -> float:
     """The carry-in of a case as its accumulate format holds it."""
     return float(_in_format(np.array([case.data.carry_in]), FORMATS[case.formats.accumulate])[0])
+
+
+def decay_values(case: Case) -> FloatArray:
+    """``a`` of a linear recurrence: float64, shape ``[rows, width]``, in the input format.
+
+    Powers of two up to one where the case's own numbers are integers, so that exact
+    cases stay exact for a while; else uniform in [1/2, 1), where a decay lies.
+    """
+    fmt = FORMATS[case.formats.input]
+    rng = np.random.Generator(np.random.PCG64((case.data.seed ^ 0xA5A5) & (2**64 - 1)))
+    shape = (case.rows, case.width)
+    if case.data.values is not None or case.data.distribution in INTEGER_DISTRIBUTIONS:
+        return rng.choice(np.array([1.0, 0.5, 1.0, 0.0]), shape)
+    return fmt.round(0.5 + 0.5 * rng.random(shape))
 
 
 def _in_format(values: FloatArray, fmt: Format) -> FloatArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scanverify.case import Case
 from scanverify.examine import Examination, examine, examine_twice
@@ -13,6 +13,9 @@ from scanverify.known_defects import known_defect
 from scanverify.simulators import Session
 from scanverify.stated_limits import stated_limit
 from scanverify.verdict import Kind
+
+#: How many further seeds a suspect case is run with.
+SEEDS_FOR_A_SUSPECT = 32
 
 
 class Standing(enum.Enum):
@@ -69,9 +72,32 @@ class Examiner:
         self._session = session
         self._record = record
 
+    def of(self, kernel: Kernel) -> Examiner:
+        """An examiner of another kernel, in the same session."""
+        return Examiner(kernel, self._session, self._record)
+
     def examine(self, case: Case) -> Finding:
-        """Run and judge a case."""
-        return self._noted(classify(examine(case, self.kernel, self._session)))
+        """Run and judge a case; a suspect one is settled by its distribution's other seeds."""
+        finding = classify(examine(case, self.kernel, self._session))
+        if finding.examination.verdict.kind is Kind.SUSPECT:
+            finding = self._settled(finding)
+        return self._noted(finding)
+
+    def _settled(self, suspect: Finding) -> Finding:
+        """Whether other seeds leave the likely bound too: chance does so once in ages."""
+        case, again = suspect.examination.case, 0
+        for seed in range(SEEDS_FOR_A_SUSPECT):
+            other = case.with_(data=replace(case.data, seed=case.data.seed + 1 + seed))
+            verdict = examine(other, self.kernel, self._session).verdict
+            again += verdict.kind in (Kind.SUSPECT, Kind.MISMATCH)
+        if again == 0:
+            return Finding(suspect.examination, Standing.RIGHT, "suspect by chance")
+        verdict = replace(
+            suspect.examination.verdict,
+            summary=f"{suspect.examination.verdict.summary}; "
+            f"{again} of {SEEDS_FOR_A_SUSPECT} further seeds as well",
+        )
+        return Finding(replace(suspect.examination, verdict=verdict), Standing.UNEXPLAINED)
 
     def examine_twice(self, case: Case) -> Finding:
         """Run a case two times; a difference between the two is the verdict."""

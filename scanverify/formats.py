@@ -107,4 +107,7 @@ INT32 = Format("int32", "i4", 31, 0, 2.0**31 - 1, is_integer=True, poison_bits=0
 #: TensorFloat-32, a cube's reduced-precision reading of fp32 inputs; never stored.
 TF32 = Format("tf32", "f4", 11, -126, float(np.finfo(np.float32).max), poison_bits=0xF8A5C3E1)
 
+#: The oracle's own format; never stored.
+FP64 = Format("fp64", "f8", 53, -1022, float(np.finfo(np.float64).max))
+
 FORMATS: dict[str, Format] = {f.name: f for f in (FP32, FP16, BF16, INT8, INT32)}

@@ -16,7 +16,9 @@ from typing import Protocol
 
 from scanverify.analysis import Quantity
 from scanverify.case import Case, CaseError
+from scanverify.formats import FloatArray
 from scanverify.memory import Layout
+from scanverify.oracle import Scan
 
 
 @dataclass(frozen=True)
@@ -50,11 +52,17 @@ class Kernel(Protocol):
     def summary(self) -> str:
         """One line for ``scanverify list``."""
 
+    def scan(self, case: Case) -> Scan:
+        """What the kernel computes for this case."""
+
     def inexpressible(self, case: Case) -> str | None:
         """Why this kernel cannot express ``case``, or None when it can."""
 
     def layout(self, case: Case) -> Layout:
-        """The buffers; those named ``x``, ``u``, ``carry`` and ``out`` have their usual meaning."""
+        """The buffers; ``x``, ``carry``, ``decay`` and ``out`` have their usual meaning."""
+
+    def constants(self, case: Case) -> Mapping[str, FloatArray]:
+        """The values of the other buffers that are read first: triangles of ones and the like."""
 
     def program(self, case: Case) -> Program:
         """The program for this case."""
@@ -62,7 +70,7 @@ class Kernel(Protocol):
     def dataflow(self, case: Case, inputs: Mapping[str, Quantity]) -> Quantity:
         """``out`` of shape ``[rows, width]``, by the kernel's own steps on ``inputs``.
 
-        ``inputs`` holds ``x`` (``[rows, width]``) and ``carry`` (``[1, 1]``).
+        ``inputs`` holds ``x`` and ``decay`` (``[rows, width]``) and ``carry`` (``[1, 1]``).
         """
 
 

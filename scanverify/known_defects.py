@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from scanverify.case import Aliasing, CarryInit, Case, Data, LoopOptions
+from scanverify.case import Aliasing, CarryInit, Case, Data, Formats, LoopOptions, Tiles
 from scanverify.verdict import Kind, Verdict
 
 
@@ -102,6 +102,23 @@ KNOWN_DEFECTS: tuple[KnownDefect, ...] = (
         says="SIGSEGV",
         smallest=Case(
             kernel="scanu", loop=LoopOptions(unroll=(0,)), data=Data("values", values=(0.0,))
+        ),
+    ),
+    KnownDefect(
+        name="cumsum-of-int32-is-not-int32",
+        summary=(
+            "pypto.cumsum of an int32 tensor, which its documentation shows, yields a tensor of "
+            "another dtype that cannot be assembled into an int32 one."
+        ),
+        simulator="pypto",
+        concerns=lambda case: case.kernel == "pypto_cumsum" and case.formats.accumulate == "int32",
+        kinds=(Kind.REJECTED,),
+        says="src and dest requires same dtype",
+        smallest=Case(
+            kernel="pypto_cumsum",
+            formats=Formats("int8", "int32", "int32"),
+            tiles=Tiles((16, 32, 32), (16, 64)),
+            data=Data("values", values=(0.0,)),
         ),
     ),
     KnownDefect(

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scanverify.strategies import Limits
+from scanverify.case import Aliasing, CarryInit, Case
+from scanverify.kernel import Kernel
+from scanverify.strategies import Limits, is_inclusive
 
 
 @dataclass(frozen=True)
 class Profile:
-    """``examples`` cases for each property, kernel and shard, in shapes within ``limits``."""
+    """``examples`` cases for each property, kernel and shard, in shapes within ``limits``.
+
+    A property's weight and a kernel's breadth take their share of that number.
+    """
 
     name: str
     examples: int
@@ -17,11 +22,19 @@ class Profile:
     limits: Limits
 
 
+def breadth(kernel: Kernel) -> float:
+    """How much of the carries and aliasings the kernel expresses, between 0.2 and 1."""
+    smallest = Case(kernel.name, kernel.dialect, rows=2, inclusive=is_inclusive(kernel))
+    pairs = [smallest.with_(aliasing=a, carry=c) for a in Aliasing for c in CarryInit]
+    expressed = sum(kernel.inexpressible(case) is None for case in pairs)
+    return max(0.2, expressed / len(pairs))
+
+
 PROFILES = {
     p.name: p
     for p in (
-        Profile("quick", 25, 2, Limits(rows=33, width=65, elements=600)),
-        Profile("default", 180, 2, Limits(rows=64, width=129, elements=2048)),
+        Profile("quick", 20, 1, Limits(rows=33, width=65, elements=600)),
+        Profile("default", 260, 2, Limits(rows=64, width=129, elements=2048)),
         Profile("nightly", 2000, 4, Limits(rows=256, width=256, elements=65536)),
     )
 }

@@ -110,6 +110,13 @@ def carried_rows(
     return lines + body("running", "i")
 
 
+def unused_carry_in(case: Case) -> str | None:
+    """Why a carry-in would go unused, or None when it is used (or zero)."""
+    if case.carry is not CarryInit.CARRY_IN and case.data.carry_in:
+        return "a carry-in is taken by carry=carry_in alone"
+    return None
+
+
 def needs_one_format(case: Case) -> str | None:
     """Why buffers of this case cannot share memory, or None when they can."""
     formats = case.formats

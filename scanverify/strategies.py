@@ -23,7 +23,7 @@ from scanverify.case import (
     PassSelection,
     Tiles,
 )
-from scanverify.data import DISTRIBUTIONS, INTEGER_DISTRIBUTIONS
+from scanverify.data import FINITE_DISTRIBUTIONS, INTEGER_DISTRIBUTIONS
 from scanverify.formats import FORMATS
 from scanverify.kernel import Kernel
 
@@ -127,12 +127,18 @@ def loop_options() -> st.SearchStrategy[LoopOptions]:
 
 @st.composite
 def data(
-    draw: st.DrawFn, rows: int, width: int, formats: Formats, *, integers_only: bool = False
+    draw: st.DrawFn,
+    rows: int,
+    width: int,
+    formats: Formats,
+    *,
+    integers_only: bool = False,
+    distributions: tuple[str, ...] = (),
 ) -> Data:
     """Values one by one for small shapes, else a seed and a distribution."""
     count = rows * width
     in_format = FORMATS[formats.input]
-    if count <= MOST_EXPLICIT_VALUES and draw(st.booleans()):
+    if count <= MOST_EXPLICIT_VALUES and not distributions and draw(st.booleans()):
         if integers_only or in_format.is_integer:
             numbers = st.integers(-9, 9).map(float)
         else:
@@ -142,7 +148,7 @@ def data(
             )
         drawn = draw(st.lists(numbers, min_size=count, max_size=count))
         return Data("values", values=tuple(float(v) for v in in_format.round(np.array(drawn))))
-    names = INTEGER_DISTRIBUTIONS if integers_only else tuple(DISTRIBUTIONS)
+    names = distributions or (INTEGER_DISTRIBUTIONS if integers_only else FINITE_DISTRIBUTIONS)
     return Data(draw(st.sampled_from(names)), draw(st.integers(0, 2**16)))
 
 
@@ -157,14 +163,22 @@ def cases(
     carry: tuple[CarryInit, ...] = tuple(CarryInit),
     passes: tuple[PassSelection, ...] = (PassSelection.NONE,),
     integers_only: bool = False,
+    distributions: tuple[str, ...] = (),
 ) -> Case:
     """Cases that ``kernel`` can express, with every axis drawn unless it is narrowed."""
-    triple = draw(st.sampled_from(formats))
+    inclusive = is_inclusive(kernel)
+    usable = [f for f in formats if is_expressible(kernel, inclusive, f)] or list(formats[:1])
+    triple = draw(st.sampled_from(usable))
     rows, width = draw(shapes(limits))
-    skeleton = Case(kernel.name, kernel.dialect, rows, width, triple)
+    skeleton = Case(kernel.name, kernel.dialect, rows, width, triple, inclusive)
+    chunk = draw(st.one_of(st.just(0), sizes(max(rows, 1))))
+    if kernel.inexpressible(skeleton.with_(chunk=chunk)) is None:
+        skeleton = skeleton.with_(chunk=chunk)
     way = draw(st.sampled_from(_expressible(kernel, skeleton, carry)))
     skeleton = skeleton.with_(carry=way)
-    numbers = draw(data(rows, width, triple, integers_only=integers_only))
+    numbers = draw(
+        data(rows, width, triple, integers_only=integers_only, distributions=distributions)
+    )
     if way is CarryInit.CARRY_IN:
         carry_in = draw(st.integers(-20, 20).map(float))
         if not integers_only and not triple.triple[1].is_integer:
@@ -179,6 +193,17 @@ def cases(
         passes=draw(st.sampled_from(passes)),
         data=numbers,
     )
+
+
+def is_expressible(kernel: Kernel, inclusive: bool, formats: Formats) -> bool:
+    """Whether the kernel takes these formats at all."""
+    smallest = Case(kernel.name, kernel.dialect, formats=formats, inclusive=inclusive)
+    return kernel.inexpressible(smallest) is None
+
+
+def is_inclusive(kernel: Kernel) -> bool:
+    """Whether the kernel is an inclusive scan; a kernel is one or the other."""
+    return is_expressible(kernel, True, Formats()) or not is_expressible(kernel, False, Formats())
 
 
 def _expressible(kernel: Kernel, skeleton: Case, carry: tuple[CarryInit, ...]) -> list[CarryInit]:

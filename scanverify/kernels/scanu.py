@@ -10,21 +10,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from scanverify import pypto_dialect as dialect
 from scanverify.analysis import Quantity
 from scanverify.case import Aliasing, CarryInit, Case
-from scanverify.formats import FP32, INT32
+from scanverify.formats import FP32, INT32, FloatArray
 from scanverify.kernel import Program, Step
 from scanverify.memory import Buffer, Layout, Role
+from scanverify.oracle import Scan
 
 
 def scanu_inexpressible(case: Case) -> str | None:
     """What ScanU as such cannot express, however it is written."""
     if not case.inclusive:
         return "ScanU computes inclusive sums; the exclusive scan is an algorithm of its own"
-    if case.carry is not CarryInit.CARRY_IN and case.data.carry_in:
-        return "a carry-in is taken by carry=carry_in alone"
-    return dialect.needs_one_format(case)
+    if case.chunk:
+        return "ScanU has no chunks"
+    return dialect.unused_carry_in(case) or dialect.needs_one_format(case)
 
 
 def scanu_dataflow(case: Case, inputs: Mapping[str, Quantity]) -> Quantity:
@@ -49,6 +52,14 @@ class ScanU:
     name = "scanu"
     dialect = "pypto"
     summary = "ScanU (arXiv 2505.15112, Algorithm 1), cube and vector step in one kernel"
+
+    def scan(self, case: Case) -> Scan:
+        """The flat inclusive scan."""
+        return Scan()
+
+    def constants(self, case: Case) -> dict[str, FloatArray]:
+        """``u``, the upper triangle of ones."""
+        return {"u": np.triu(np.ones((case.width, case.width)))}
 
     def inexpressible(self, case: Case) -> str | None:
         """See :func:`scanu_inexpressible`."""

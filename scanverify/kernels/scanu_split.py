@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from scanverify import pypto_dialect as dialect
-from scanverify.analysis import Quantity
 from scanverify.case import Aliasing, CarryInit, Case
 from scanverify.kernel import Program, Step
-from scanverify.kernels.scanu import scanu_dataflow, scanu_inexpressible
+from scanverify.kernels.scanu import ScanU, scanu_inexpressible
 from scanverify.memory import Buffer, Layout, Role
 
 
-class ScanUSplit:
-    """Two kernels; every aliasing is between the arguments that they are called with."""
+class ScanUSplit(ScanU):
+    """Two kernels; every aliasing is between the arguments that they are called with.
+
+    The split changes where the row sums lie, not their value: the dataflow is ScanU's.
+    """
 
     name = "scanu_split"
-    dialect = "pypto"
     summary = "ScanU as a cube kernel and a vector kernel with the row sums in between"
 
     def inexpressible(self, case: Case) -> str | None:
@@ -25,10 +24,6 @@ class ScanUSplit:
         if all_one and len({f.name for f in case.formats.triple}) > 1:
             return "one tensor has one dtype: x, the temporary and out would be one"
         return scanu_inexpressible(case)
-
-    def dataflow(self, case: Case, inputs: Mapping[str, Quantity]) -> Quantity:
-        """See :func:`scanu_dataflow`: the split changes where the row sums lie, not their value."""
-        return scanu_dataflow(case, inputs)
 
     def layout(self, case: Case) -> Layout:
         """``x``, ``u``, ``row_sums``, ``out`` and perhaps ``carry``."""

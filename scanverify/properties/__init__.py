@@ -37,6 +37,8 @@ class Property:
     cases: Callable[[Kernel, Limits], SearchStrategy[Case]]
     holds: Callable[[Case, Examiner], None]
     claimed_by: Callable[[Kernel], bool] = lambda kernel: True
+    #: its share of the examples, beside the others'
+    weight: float = 1.0
 
 
 @cache

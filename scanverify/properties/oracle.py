@@ -62,5 +62,6 @@ PROPERTIES = (
         _unsupported_cases,
         _is_right_or_rejected,
         claimed_by=lambda kernel: kernel.dialect == "pypto",
+        weight=0.3,
     ),
 )

@@ -34,5 +34,6 @@ PROPERTIES = (
         _verified_cases,
         _stable,
         claimed_by=lambda kernel: kernel.dialect == "pypto",
+        weight=0.5,
     ),
 )

@@ -1,0 +1,63 @@
+"""The exclusive scan: a strict triangle for the rows, and a carry that takes the last x along."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from scanverify import pypto_dialect as dialect
+from scanverify.analysis import Quantity
+from scanverify.case import Case
+from scanverify.formats import FloatArray
+from scanverify.pypto_kernel import (
+    PyptoScan,
+    cube_format,
+    running_total,
+    stored,
+    upper,
+    widened,
+)
+
+
+class ExclusiveScan(PyptoScan):
+    """``out[i]`` is the sum of everything before ``x[i]``."""
+
+    name = "exclusive"
+    summary = (
+        "exclusive ScanU: x @ strictly upper ones; the carry is the row's last sum plus its last x"
+    )
+    is_inclusive = False
+
+    def constants(self, case: Case) -> Mapping[str, FloatArray]:
+        """``u``, the strictly upper triangle of ones."""
+        return {"u": upper(case.width, strict=True)}
+
+    def dataflow(self, case: Case, inputs: Mapping[str, Quantity]) -> Quantity:
+        """Row sums, the chain through out's last element and x's, the output rounding."""
+        _, accumulate, output = case.formats.triple
+        sums = inputs["x"].triangular_sums(cube_format(accumulate), "row sums", inclusive=False)
+        sums = sums.rounded(accumulate, "temporary")
+        last_x = inputs["x"][:, -1:].rounded(accumulate, "widening")
+        running, rows = inputs["carry"][0], []
+        for r in range(case.rows):
+            row = sums[r].plus(running, accumulate, "carry chain")
+            running = row[-1:].plus(last_x[r], accumulate, "carry chain")
+            rows.append(row)
+        return Quantity.stack(rows).rounded(output, "output rounding")
+
+    def body(self, case: Case) -> list[str]:
+        """ScanU's, with one more addition for the carry."""
+        last_x = widened(case, "pypto.view(x, [1, 1], [i, S - 1])")
+        return [
+            'row_sums = pypto.tensor([R, S], ACC, "row_sums")',
+            dialect.once("CUBE"),
+            "    row_sums[:] = pypto.matmul(x, u, ACC)",
+            *running_total(case),
+            dialect.row_loop(case),
+            "    row = pypto.view(row_sums, [1, S], [i, 0]) + running",
+            f"    last = {last_x}",
+            f"    pypto.assemble({stored(case, 'row')}, [i, 0], out)",
+            "    running[:] = pypto.view(row, [1, 1], [0, S - 1]) + last",
+        ]
+
+
+KERNELS = (ExclusiveScan(),)

@@ -1,0 +1,332 @@
+"""Metamorphic properties: laws that tie two runs together, each with its class of exactness.
+
+*Bitwise*: the two runs do the same roundings. *Within the bounds*: each may be off by its own
+bound, so they may differ by the sum of both; that is bitwise again where both are exact.
+A run that is rejected for a stated reason, or shows a known defect, says nothing here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from hypothesis import strategies as st
+
+from scanverify.case import Aliasing, CarryInit, Case, Data, Formats, LoopOptions, Tiles
+from scanverify.data import input_values
+from scanverify.examiner import Examiner, Finding, Standing, Violation
+from scanverify.formats import FloatArray
+from scanverify.kernel import Kernel, bundled_kernels
+from scanverify.oracle import Axis, Scan
+from scanverify.properties import Property
+from scanverify.strategies import Limits, cases, is_inclusive
+from scanverify.verdict import Kind, Verdict
+
+FLOAT_FORMATS = (
+    Formats("fp32", "fp32", "fp32"),
+    Formats("fp16", "fp32", "fp32"),
+    Formats("fp16", "fp16", "fp16"),
+    Formats("bf16", "fp32", "fp32"),
+    Formats("bf16", "bf16", "bf16"),
+)
+#: Wide enough that scaling by a small power of two meets no subnormal and no overflow.
+SCALABLE_FORMATS = (Formats("fp32", "fp32", "fp32"), Formats("bf16", "bf16", "bf16"))
+SCALABLE_DISTRIBUTIONS = ("small_integers", "distinct_integers", "normal", "uniform")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A right run: what it was, what came out, and how far off that may be."""
+
+    finding: Finding
+    out: FloatArray
+    bound: FloatArray
+
+
+def scan_of(kernel: Kernel) -> Scan:
+    """What the kernel computes, asked of its smallest case."""
+    return kernel.scan(Case(kernel.name, kernel.dialect, inclusive=is_inclusive(kernel)))
+
+
+def is_flat(kernel: Kernel) -> bool:
+    """Whether the kernel sums all elements in order, without restarts."""
+    scan = scan_of(kernel)
+    named = ("chunked",)
+    return scan.axis is Axis.FLAT and not scan.decayed and kernel.name not in named
+
+
+def is_flat_forward(kernel: Kernel) -> bool:
+    """Whether it is the plain inclusive scan."""
+    scan = scan_of(kernel)
+    return is_flat(kernel) and scan.inclusive and not scan.reverse
+
+
+def with_values(case: Case, values: FloatArray, **changes: object) -> Case:
+    """The case with these numbers, in their shape."""
+    rows, width = values.shape
+    numbers = Data("values", case.data.seed, tuple(map(float, values.reshape(-1))))
+    numbers = replace(numbers, carry_in=case.data.carry_in)
+    return case.with_(**{"rows": rows, "width": width, "data": numbers, **changes})
+
+
+def run(examiner: Examiner, case: Case) -> Run | None:
+    """Run a case that has to be right; None where PyPTO rejects it or a known defect shows."""
+    if examiner.kernel.inexpressible(case) is not None:
+        return None
+    finding = examiner.examine(case)
+    examiner.must_be_right_or_rejected(finding)
+    memory = finding.examination.outcome.memory
+    if finding.standing is not Standing.RIGHT or memory is None:
+        return None
+    return Run(finding, memory.values("out"), finding.examination.expected.bound)
+
+
+def demand(
+    one: Run, got: FloatArray, other: FloatArray, allowed: FloatArray | float, law: str
+) -> None:
+    """Raise a :class:`Violation` of ``one`` unless ``got`` and ``other`` agree."""
+    with np.errstate(invalid="ignore"):
+        near = np.abs(got - other) <= allowed
+    same = near | (got == other) | (np.isnan(got) & np.isnan(other)) | np.isinf(allowed)
+    if np.all(same):
+        return
+    first = tuple(int(i) for i in np.argwhere(~same)[0])
+    summary = f"{law}: {got[first]!r} against {other[first]!r} at {list(first)}"
+    verdict = Verdict(Kind.INCONSISTENT, summary)
+    examination = replace(one.finding.examination, verdict=verdict)
+    raise Violation(Finding(examination, Standing.UNEXPLAINED), law)
+
+
+def _scaled(case: Case, examiner: Examiner) -> None:
+    factor = 2.0 ** (case.data.seed % 7 - 3 or 4)
+    one, other = (
+        run(examiner, with_values(case, values))
+        for values in (input_values(case), input_values(case) * factor)
+    )
+    if one and other:
+        demand(one, one.out * factor, other.out, 0.0, f"scaling x by {factor:g} scales the scan")
+
+
+def _negated(case: Case, examiner: Examiner) -> None:
+    values = input_values(case)
+    one, other = run(examiner, with_values(case, values)), run(examiner, with_values(case, -values))
+    if one and other:
+        demand(one, -one.out, other.out, 0.0, "negating x negates the scan")
+
+
+def _prefix(case: Case, examiner: Examiner) -> None:
+    values, rows = input_values(case), max(1, case.rows // 2)
+    one, other = run(examiner, with_values(case, values)), None
+    if one:
+        other = run(examiner, with_values(case, values[:rows]))
+    if one and other:
+        allowed = one.bound[:rows] + other.bound
+        demand(one, one.out[:rows], other.out, allowed, "the scan of a prefix is its prefix")
+
+
+def _concatenated(case: Case, examiner: Examiner) -> None:
+    values, rows = input_values(case), max(1, case.rows // 2)
+    whole, first = run(examiner, with_values(case, values)), None
+    if whole and rows < case.rows:
+        first = run(examiner, with_values(case, values[:rows]))
+    if not whole or not first or not np.isfinite(first.out[-1, -1]):
+        return
+    rest = with_values(case, values[rows:], carry=CarryInit.CARRY_IN)
+    rest = rest.with_(data=replace(rest.data, carry_in=float(first.out[-1, -1])))
+    second = run(examiner, rest)
+    if second:
+        allowed = whole.bound[rows:] + second.bound + first.bound[-1, -1]
+        law = "scanning on with the first part's last sum as the carry gives the whole"
+        demand(whole, whole.out[rows:], second.out, allowed, law)
+
+
+def _padded(case: Case, examiner: Examiner) -> None:
+    values = input_values(case)
+    longer = np.concatenate((values, np.zeros((2, case.width))))
+    one, other = run(examiner, with_values(case, values)), run(examiner, with_values(case, longer))
+    if one and other:
+        rows = case.rows
+        allowed = one.bound + other.bound[:rows]
+        demand(one, one.out, other.out[:rows], allowed, "zero padding changes nothing before it")
+        last = np.full((2, case.width), other.out[rows - 1, -1])
+        demand(other, other.out[rows:], last, 0.0, "zeros repeat the last sum")
+
+
+def _last_is_sum(case: Case, examiner: Examiner) -> None:
+    one = run(examiner, case)
+    if one and np.isfinite(one.out).all():
+        total = math.fsum(
+            (*input_values(case).reshape(-1), one.finding.examination.expected.carry_in)
+        )
+        end = one.out.reshape(-1)[-1:]
+        slack = one.bound.reshape(-1)[-1:] + 2.0**-52 * abs(total)
+        demand(one, end, np.array([total]), slack, "the last element is the sum")
+
+
+def _differences(case: Case, examiner: Examiner) -> None:
+    one = run(examiner, case)
+    if one and np.isfinite(one.out).all():
+        out, bound = one.out.reshape(-1), one.bound.reshape(-1)
+        law = "first differences of the scan are x"
+        demand(one, np.diff(out), input_values(case).reshape(-1)[1:], bound[1:] + bound[:-1], law)
+
+
+def _shifted(case: Case, examiner: Examiner) -> None:
+    values = input_values(case)
+    one = run(examiner, with_values(case, values))
+    other = run(
+        examiner.of(bundled_kernels()["scanu"]),
+        with_values(case, values, kernel="scanu", inclusive=True),
+    )
+    if one and other:
+        allowed = one.bound.reshape(-1)[1:] + other.bound.reshape(-1)[:-1]
+        got, shifted = one.out.reshape(-1)[1:], other.out.reshape(-1)[:-1]
+        demand(one, got, shifted, allowed, "the exclusive scan is the inclusive one, shifted")
+
+
+def _reversed(case: Case, examiner: Examiner) -> None:
+    values = input_values(case)
+    one = run(examiner, with_values(case, values[::-1, ::-1]))
+    other = run(examiner.of(bundled_kernels()["scanu"]), with_values(case, values, kernel="scanu"))
+    if one and other:
+        allowed = one.bound[::-1, ::-1] + other.bound
+        law = "the reverse scan of the reverse is the scan, reversed"
+        demand(one, one.out[::-1, ::-1], other.out, allowed, law)
+
+
+def _other_tiles(case: Case, examiner: Examiner) -> None:
+    plain = case.with_(tiles=Tiles((16, 32, 32), (16, 64)))
+    one, other = run(examiner, case), run(examiner, plain)
+    if one and other:
+        demand(one, one.out, other.out, one.bound + other.bound, "tile shapes change no result")
+
+
+def _other_loops(case: Case, examiner: Examiner) -> None:
+    one, other = run(examiner, case), run(examiner, case.with_(loop=LoopOptions()))
+    if one and other:
+        demand(one, one.out, other.out, 0.0, "loop options change no bit")
+
+
+def _batch(case: Case, examiner: Examiner) -> None:
+    values = input_values(case)
+    spoilt = values.copy()
+    spoilt[0, 0] = np.nan
+    one, other = run(examiner, with_values(case, values)), run(examiner, with_values(case, spoilt))
+    if one and other:
+        columns = scan_of(examiner.kernel).axis is Axis.COLUMNS
+        rest = (slice(None), slice(1, None)) if columns else (slice(1, None), slice(None))
+        demand(one, one.out[rest], other.out[rest], 0.0, "a line's NaN stays in its line")
+
+
+def _unaliased(case: Case, examiner: Examiner) -> None:
+    one, other = run(examiner, case), run(examiner, case.with_(aliasing=Aliasing.DISTINCT))
+    if one and other:
+        demand(one, one.out, other.out, 0.0, "sharing memory changes no bit of a right result")
+
+
+def _as_scanu(case: Case, examiner: Examiner) -> None:
+    plain = case.with_(kernel="scanu", chunk=0, aliasing=Aliasing.DISTINCT)
+    one, other = run(examiner, case), run(examiner.of(bundled_kernels()["scanu"]), plain)
+    if one and other:
+        demand(one, one.out, other.out, one.bound + other.bound, "all algorithms agree")
+
+
+def _law(
+    name: str,
+    statement: str,
+    holds: Callable[[Case, Examiner], None],
+    claimed_by: Callable[[Kernel], bool] = lambda kernel: True,
+    **narrowed: object,
+) -> Property:
+    narrow: dict[str, object] = {
+        "aliasing": (Aliasing.DISTINCT,),
+        "carry": (CarryInit.ZEROS,),
+        **narrowed,
+    }
+
+    def draw(kernel: Kernel, limits: Limits) -> st.SearchStrategy[Case]:
+        small = Limits(min(limits.rows, 33), min(limits.width, 65), min(limits.elements, 600))
+        return cases(kernel, small, **narrow)  # type: ignore[arg-type]
+
+    return Property(name, statement, draw, holds, claimed_by, weight=0.12)
+
+
+def _is_named(*names: str) -> Callable[[Kernel], bool]:
+    return lambda kernel: kernel.name in names
+
+
+def _is_batch(kernel: Kernel) -> bool:
+    return scan_of(kernel).axis is not Axis.FLAT and not scan_of(kernel).decayed
+
+
+PROPERTIES = (
+    _law(
+        "scaling_by_powers_of_two",
+        "scaling x by a power of two scales the scan (bitwise)",
+        _scaled,
+        formats=SCALABLE_FORMATS,
+        distributions=SCALABLE_DISTRIBUTIONS,
+    ),
+    _law("negation", "negating x negates the scan (bitwise)", _negated),
+    _law(
+        "prefix",
+        "the scan of the first rows is the first rows of the scan (within the bounds)",
+        _prefix,
+        lambda kernel: not scan_of(kernel).reverse and not scan_of(kernel).decayed,
+    ),
+    _law(
+        "concatenation_with_carry_in",
+        "scanning on from the last sum gives the whole scan (within the bounds)",
+        _concatenated,
+        is_flat_forward,
+        formats=FLOAT_FORMATS,
+    ),
+    _law(
+        "zero_padding",
+        "rows of zeros change nothing before them and repeat the last sum after",
+        _padded,
+        is_flat_forward,
+    ),
+    _law("last_is_the_sum", "the last element is the sum of all", _last_is_sum, is_flat_forward),
+    _law(
+        "first_differences_give_the_input",
+        "neighbours in the scan differ by x (within the bounds)",
+        _differences,
+        is_flat_forward,
+    ),
+    _law(
+        "exclusive_is_inclusive_shifted",
+        "the exclusive scan is the inclusive one, one element later (within the bounds)",
+        _shifted,
+        _is_named("exclusive"),
+    ),
+    _law(
+        "reverse_of_reverse",
+        "the reverse scan of reversed data is the reversed scan (within the bounds)",
+        _reversed,
+        _is_named("reverse"),
+    ),
+    _law("tile_shape_invariance", "tile shapes change no result (within the bounds)", _other_tiles),
+    _law("loop_option_invariance", "unrolling and submission change no bit", _other_loops),
+    _law(
+        "batch_independence",
+        "a NaN in one line leaves the other lines as they are (bitwise)",
+        _batch,
+        lambda kernel: _is_batch(kernel) and kernel.name != "column_scans",
+        formats=FLOAT_FORMATS,
+    ),
+    _law(
+        "aliased_equals_unaliased",
+        "a right result with shared memory has the bits of one without",
+        _unaliased,
+        aliasing=tuple(a for a in Aliasing if a is not Aliasing.DISTINCT),
+    ),
+    _law(
+        "all_algorithms_agree",
+        "every flat scan agrees with ScanU (within the bounds)",
+        _as_scanu,
+        lambda kernel: is_flat_forward(kernel) and kernel.name != "scanu",
+    ),
+)

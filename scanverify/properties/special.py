@@ -1,0 +1,42 @@
+"""Special values: NaN, infinities, zeros of both signs and subnormals, as IEEE 754 has them.
+
+A matmul multiplies every element of a row by one or by zero, and an infinity times zero is a
+NaN: one infinity spoils the elements *before* it as well, which ``cumsum`` leaves alone. What
+each algorithm promises follows from its declared dataflow, and that is what is checked.
+"""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from scanverify.case import Aliasing, Case
+from scanverify.examiner import Examiner
+from scanverify.kernel import Kernel
+from scanverify.properties import Property
+from scanverify.properties.oracle import INITIALISED
+from scanverify.strategies import Limits, cases
+
+
+def _special_cases(kernel: Kernel, limits: Limits) -> st.SearchStrategy[Case]:
+    return cases(
+        kernel,
+        limits,
+        aliasing=(Aliasing.DISTINCT,),
+        carry=INITIALISED,
+        distributions=("special", "subnormal", "overflowing"),
+    )
+
+
+def _as_ieee_has_it(case: Case, examiner: Examiner) -> None:
+    examiner.must_be_right(examiner.examine(case))
+
+
+PROPERTIES = (
+    Property(
+        "special_values_as_ieee_754_has_them",
+        "NaN, infinities and subnormals come out as the algorithm's own operations make them",
+        _special_cases,
+        _as_ieee_has_it,
+        weight=0.3,
+    ),
+)
