@@ -227,6 +227,12 @@ class Quantity:
         row: there the value is what IEEE 754 makes of the product.
         """
         result = self.running_sums(fmt, name, inclusive=inclusive)
+        # what may be infinite in the kernel is multiplied by zeros as well
+        maybe_infinite = np.isinf(self.error).any(axis=-1, keepdims=True)
+        if maybe_infinite.any():
+            terms = dict(result.terms)
+            terms[name] = np.where(maybe_infinite, np.inf, terms[name])
+            result = replace(result, terms=terms)
         width = self.value.shape[-1]
         finite_row = np.isfinite(self.value).all(axis=-1, keepdims=True)
         if finite_row.all():

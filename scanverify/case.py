@@ -126,6 +126,8 @@ class Case:
     #: rows a chunk, block or tile has, for the algorithms that work by them; 0: all rows
     chunk: int = 0
     passes: PassSelection = PassSelection.NONE
+    #: compile to the end and check the order of the runtime's tasks
+    task_graph: bool = False
     data: Data = Data()
 
     def __post_init__(self) -> None:
@@ -159,6 +161,8 @@ class Case:
             parts.append("no-submit")
         if self.passes is not PassSelection.NONE:
             parts.append(f"passes={self.passes.value}")
+        if self.task_graph:
+            parts.append("task-graph")
         if self.data.values is None:
             parts.append(f"{self.data.distribution}#{self.data.seed}")
         else:
@@ -253,6 +257,7 @@ def case_from_plain(plain: Any) -> Case:
         "tiles": _tiles,
         "loop": _loop,
         "chunk": _integer,
+        "task_graph": _boolean,
         "passes": lambda v: _member(PassSelection, v),
         "data": _data,
     }

@@ -41,31 +41,50 @@ def _reads_rows_after_writing_them(case: Case) -> bool:
     return case.kernel == "scanu" and case.aliasing is Aliasing.OUT_ONE_ROW_BELOW and case.rows > 1
 
 
-def _unrolled_loop_from_one(case: Case) -> bool:
-    return case.carry is CarryInit.FIRST_ROW_PEELED and len(set(case.loop.unroll)) > 1
+def _row_loops(case: Case) -> list[tuple[int, int]]:
+    """(start, stop) of the row loops in the program of a case."""
+    step = case.chunk or case.rows
+    first = 1 if case.carry is CarryInit.FIRST_ROW_PEELED else 0
+    return [(max(i, first), min(i + step, case.rows)) for i in range(0, case.rows, max(step, 1))]
 
 
-def _unrolled_past_the_end_of_a_view(case: Case) -> bool:
+def _unrolled_loop_from_a_later_start(case: Case) -> bool:
+    starts_later = any(start > 0 for start, _ in _row_loops(case))
+    return starts_later and len(set(case.loop.unroll)) > 1
+
+
+def _unrolled_with_a_remainder_and_no_one(case: Case) -> bool:
     factors = set(case.loop.unroll)
-    return (
-        case.kernel == "scanu"
-        and case.aliasing is Aliasing.OUT_ONE_ROW_BELOW
-        and bool(factors)
-        and 1 not in factors
+    if not factors or 1 in factors or min(factors) < 1:
+        return False
+    return any((stop - start) % min(factors) for start, stop in _row_loops(case))
+
+
+def _cube_step_writes_its_input(case: Case) -> bool:
+    """The matmul's result goes where x lies, in more than one tile."""
+    m, _, n = case.tiles.cube
+    in_place = (
+        case.aliasing is Aliasing.TEMPORARY_IS_X
+        or (case.aliasing is Aliasing.SAME_TENSOR_TWICE and case.kernel == "scanu_split")
+        or (
+            case.aliasing is Aliasing.SAME_TENSOR_TWICE
+            and case.kernel in ("row_scans", "column_scans", "scanul1", "pypto_cumsum")
+        )
     )
+    return case.task_graph and in_place and (case.width > n or case.rows > m or bool(case.chunk))
 
 
 KNOWN_DEFECTS: tuple[KnownDefect, ...] = (
     KnownDefect(
-        name="unrolled-loop-from-one-counts-from-zero",
+        name="unrolled-loop-counts-from-zero",
         summary=(
-            "pypto.loop(1, n, 1, unroll_list=[2, 1]) divides its iterations among the unrolled "
-            "bodies as if it started at 0: with n odd the last iteration runs twice (for n = 1, "
-            "a loop without iterations runs once), with n even one runs past the end, which "
-            "shows where the tensor has a further row."
+            "pypto.loop(1, n, 1, unroll_list=[2, 1]), as any unrolled loop that starts later, "
+            "divides its iterations among the unrolled bodies as if it started at 0: with n odd "
+            "the last iteration runs twice (for n = 1, a loop without iterations runs once), with "
+            "n even one runs past the end, which shows where the tensor has a further row."
         ),
         simulator="pypto",
-        concerns=_unrolled_loop_from_one,
+        concerns=_unrolled_loop_from_a_later_start,
         kinds=(Kind.MISMATCH, Kind.OUT_OF_BOUNDS_WRITE),
         says="",
         smallest=Case(
@@ -83,9 +102,9 @@ KNOWN_DEFECTS: tuple[KnownDefect, ...] = (
             "shows; where the tensor has further rows, they read and write them."
         ),
         simulator="pypto",
-        concerns=_unrolled_past_the_end_of_a_view,
-        kinds=(Kind.OUT_OF_BOUNDS_WRITE, Kind.MISMATCH),
-        says="",
+        concerns=_unrolled_with_a_remainder_and_no_one,
+        kinds=(Kind.OUT_OF_BOUNDS_WRITE, Kind.MISMATCH, Kind.REJECTED),
+        says="^(?!at )|OpError",
         smallest=Case(
             kernel="scanu",
             aliasing=Aliasing.OUT_ONE_ROW_BELOW,
@@ -119,6 +138,49 @@ KNOWN_DEFECTS: tuple[KnownDefect, ...] = (
             formats=Formats("int8", "int32", "int32"),
             tiles=Tiles((16, 32, 32), (16, 64)),
             data=Data("values", values=(0.0,)),
+        ),
+    ),
+    KnownDefect(
+        name="matmul-in-place-races",
+        summary=(
+            "x[:] = pypto.matmul(x, u) in more than one tile: the task that writes one tile of x is "
+            "not ordered after the task that reads the same elements for another one. The "
+            "interpreter runs them in turn and is right; hardware may not be."
+        ),
+        simulator="pypto",
+        concerns=_cube_step_writes_its_input,
+        kinds=(Kind.RACE,),
+        says="write after read|stale alias",
+        smallest=Case(
+            kernel="scanu",
+            width=17,
+            aliasing=Aliasing.TEMPORARY_IS_X,
+            task_graph=True,
+            data=Data("ones"),
+        ),
+    ),
+    KnownDefect(
+        name="shared-memory-of-two-arguments-unseen",
+        summary=(
+            "Two arguments that overlap by a row are accepted: the vector kernel reads through one "
+            "what it has overwritten through the other. The interpreter, which gives each "
+            "argument its own copy, computes the scan; hardware would not."
+        ),
+        simulator="pypto",
+        concerns=lambda case: (
+            case.task_graph
+            and case.kernel == "scanu_split"
+            and case.aliasing is Aliasing.OUT_ONE_ROW_BELOW
+            and case.rows > 1
+        ),
+        kinds=(Kind.RACE,),
+        says="stale alias",
+        smallest=Case(
+            kernel="scanu_split",
+            rows=2,
+            aliasing=Aliasing.OUT_ONE_ROW_BELOW,
+            task_graph=True,
+            data=Data("ones"),
         ),
     ),
     KnownDefect(

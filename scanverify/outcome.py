@@ -9,6 +9,7 @@ import enum
 from dataclasses import dataclass, field
 
 from scanverify.memory import Memory
+from scanverify.ordering import Task
 
 
 class Status(enum.Enum):
@@ -81,6 +82,8 @@ class Outcome:
     environment: Environment
     memory: Memory | None = None
     passes: tuple[PassResult, ...] = ()
+    #: the runtime's tasks with what they touch, where the case asks for them
+    tasks: tuple[Task, ...] = ()
     rejection: Rejection | None = None
     #: the signal or exit code of a crash, the limit of a time-out
     detail: str = ""

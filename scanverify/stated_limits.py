@@ -52,7 +52,7 @@ def _cube_tile_misaligned(case: Case) -> bool:
 
 
 def _vector_tile_misaligned(case: Case) -> bool:
-    sizes = {_bytes(case.formats.accumulate), _bytes(case.formats.output)}
+    sizes = {fmt.dtype.itemsize for fmt in case.formats.triple}
     return any(case.tiles.vector[1] * size % 32 for size in sizes)
 
 

@@ -105,10 +105,10 @@ def shapes(draw: st.DrawFn, limits: Limits) -> tuple[int, int]:
 @st.composite
 def tiles(draw: st.DrawFn, formats: Formats) -> Tiles:
     """Tile shapes that PyPTO documents as legal for these formats; few divide the tensor."""
-    in_format, accumulate, output = formats.triple
+    in_format = formats.triple[0]
     # K and N in multiples of 16 elements and 32 bytes; M is free
     cube_unit = max(16, 32 // in_format.dtype.itemsize)
-    vector_unit = 32 // min(accumulate.dtype.itemsize, output.dtype.itemsize)
+    vector_unit = 32 // min(f.dtype.itemsize for f in formats.triple)
     m = draw(st.sampled_from((16, 32, 8, 17, 64, 128)))
     k, n = (draw(st.sampled_from((1, 2, 4, 3))) * cube_unit for _ in range(2))
     rows = draw(st.sampled_from((16, 1, 5, 64)))
@@ -212,7 +212,6 @@ def _expressible(kernel: Kernel, skeleton: Case, carry: tuple[CarryInit, ...]) -
 
 
 def _plain_tiles(formats: Formats) -> Tiles:
-    in_format, accumulate, output = formats.triple
-    k = max(16, 32 // in_format.dtype.itemsize)
-    lanes = 32 // min(accumulate.dtype.itemsize, output.dtype.itemsize)
+    k = max(16, 32 // formats.triple[0].dtype.itemsize)
+    lanes = 32 // min(f.dtype.itemsize for f in formats.triple)
     return Tiles((16, k, k), (16, max(64, math.lcm(64, lanes))))

@@ -18,6 +18,7 @@ from scanverify.formats import FloatArray
 from scanverify.kernel import Kernel
 from scanverify.memory import Memory
 from scanverify.oracle import scanned
+from scanverify.ordering import Place, find_conflicts
 from scanverify.outcome import Outcome, PassResult, Stage, Status
 
 
@@ -39,6 +40,8 @@ class Kind(enum.Enum):
     NON_DETERMINISTIC = "non_deterministic"
     #: two runs that are related by a law of scans contradict each other
     INCONSISTENT = "inconsistent"
+    #: two tasks touch the same bytes and nothing orders them, or not as the numbers assume
+    RACE = "race"
 
 
 @dataclass(frozen=True)
@@ -124,19 +127,21 @@ def expectation(case: Case, kernel: Kernel) -> Expectation:
     x = input_values(case)
     decay = decay_values(case)
     carry_in = carry_in_value(case)
-    analysed = _analysed(case, kernel, x, decay, carry_in, RIGOROUS)
-    oracle, slack = scanned(x, carry_in, kernel.scan(case), decay)
-    finite = np.isfinite(analysed.value)
-    # both are float64 sums of the same numbers in two orders, each off by the slack at most
-    close = np.abs(np.subtract(analysed.value, oracle, where=finite, out=np.zeros_like(oracle)))
-    if not np.all(close <= 2 * slack):
-        raise DeclarationError(
-            f"The dataflow that {kernel.name} declares is not the scan of its case ({case})."
-        )
-    bound = likely = analysed.error + slack
-    if case.data.distribution in RANDOM_DISTRIBUTIONS and np.any(bound > 0):
-        chance = _analysed(case, kernel, x, decay, carry_in, LIKELY)
-        likely = np.minimum(bound, chance.error + slack)
+    # infinities and NaNs are data here, and so is what becomes of them
+    with np.errstate(invalid="ignore", over="ignore"):
+        analysed = _analysed(case, kernel, x, decay, carry_in, RIGOROUS)
+        oracle, slack = scanned(x, carry_in, kernel.scan(case), decay)
+        finite = np.isfinite(analysed.value)
+        # both are float64 sums of the same numbers in two orders, each off by the slack at most
+        close = np.abs(np.subtract(analysed.value, oracle, where=finite, out=np.zeros_like(oracle)))
+        if not np.all(close <= 2 * slack):
+            raise DeclarationError(
+                f"The dataflow that {kernel.name} declares is not the scan of its case ({case})."
+            )
+        bound = likely = analysed.error + slack
+        if case.data.distribution in RANDOM_DISTRIBUTIONS and np.any(bound > 0):
+            chance = _analysed(case, kernel, x, decay, carry_in, LIKELY)
+            likely = np.minimum(bound, chance.error + slack)
     value = np.where(finite, oracle, analysed.value)
     terms = {**analysed.terms, "oracle": analysed.terms.get("oracle", 0.0) + slack}
     return Expectation(x, carry_in, decay, value, bound, likely, terms)
@@ -211,6 +216,9 @@ def judge(expected: Expectation, before: Memory, outcome: Outcome) -> Verdict:
             Kind.INPUT_CLOBBERED,
             f"{len(clobbered)} elements of inputs changed, the first at element {index} of {name}",
         )
+    conflicts = find_conflicts(outcome.tasks, places_of(after))
+    if conflicts:
+        return found(Kind.RACE, f"{len(conflicts)} conflicts of tasks, the first: {conflicts[0]}")
     if unstable is not None:
         return found(
             Kind.PASS_UNSTABLE,
@@ -224,6 +232,11 @@ def judge(expected: Expectation, before: Memory, outcome: Outcome) -> Verdict:
         difference = _difference(got, replace(expected, bound=expected.likely), unlikely)
         return found(Kind.SUSPECT, f"beyond the likely bound: {_describe(difference)}", difference)
     return found(Kind.PASS, "right")
+
+
+def places_of(memory: Memory) -> dict[str, Place]:
+    """Where each argument lies, for :func:`scanverify.ordering.find_conflicts`."""
+    return {b.name: Place(b.base, b.offset, b.format.dtype.itemsize) for b in memory.layout.buffers}
 
 
 def _without_result(outcome: Outcome) -> Verdict:

@@ -29,7 +29,14 @@ def run(session, case):
 
 
 def job(program):
-    return {"program": program, "steps": [], "buffers": {}, "passes": [], "tolerance": 0.0}
+    return {
+        "program": program,
+        "steps": [],
+        "buffers": {},
+        "passes": [],
+        "tolerance": 0.0,
+        "task_graph": False,
+    }
 
 
 def kill_when_busy(session, delay):

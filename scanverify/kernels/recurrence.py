@@ -33,8 +33,8 @@ class Recurrence(PyptoScan):
 
     def inexpressible(self, case: Case) -> str | None:
         """Decays are fractions."""
-        if case.formats.triple[0].is_integer:
-            return "a decay is a fraction, and the input is an integer"
+        if any(fmt.is_integer for fmt in case.formats.triple):
+            return "a decay is a fraction, and integers have none"
         return super().inexpressible(case)
 
     def constants(self, case: Case) -> Mapping[str, FloatArray]:

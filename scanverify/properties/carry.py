@@ -18,6 +18,12 @@ def _carry_cases(kernel: Kernel, limits: Limits) -> st.SearchStrategy[Case]:
     return st.one_of(every, omitted)
 
 
+def _can_omit_the_carry(kernel: Kernel) -> bool:
+    """Whether the kernel has a carry to leave without a value."""
+    case = Case(kernel.name, kernel.dialect, carry=CarryInit.OMITTED)
+    return kernel.inexpressible(case) is None
+
+
 def _right_or_rejected(case: Case, examiner: Examiner) -> None:
     examination = examiner.examine(case)
     if case.carry is CarryInit.OMITTED:
@@ -32,5 +38,6 @@ PROPERTIES = (
         "an initialised carry gives the scan from that value; one without is rejected or zero",
         _carry_cases,
         _right_or_rejected,
+        claimed_by=_can_omit_the_carry,
     ),
 )

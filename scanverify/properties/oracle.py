@@ -8,7 +8,7 @@ from scanverify.case import Aliasing, CarryInit, Case
 from scanverify.examiner import Examiner
 from scanverify.kernel import Kernel
 from scanverify.properties import Property
-from scanverify.strategies import UNSUPPORTED_FORMATS, Limits, cases
+from scanverify.strategies import UNSUPPORTED_FORMATS, Limits, cases, is_expressible, is_inclusive
 
 #: All ways to start the carry but the one that PyPTO has to reject.
 INITIALISED = tuple(c for c in CarryInit if c is not CarryInit.OMITTED)
@@ -32,6 +32,12 @@ def _unsupported_cases(kernel: Kernel, limits: Limits) -> st.SearchStrategy[Case
         aliasing=(Aliasing.DISTINCT,),
         carry=INITIALISED,
         integers_only=True,
+    )
+
+
+def _takes_unsupported_formats(kernel: Kernel) -> bool:
+    return kernel.dialect == "pypto" and any(
+        is_expressible(kernel, is_inclusive(kernel), formats) for formats in UNSUPPORTED_FORMATS
     )
 
 
@@ -61,7 +67,7 @@ PROPERTIES = (
         "a dtype that PyPTO lacks is rejected with a stated reason, or computed right",
         _unsupported_cases,
         _is_right_or_rejected,
-        claimed_by=lambda kernel: kernel.dialect == "pypto",
+        claimed_by=_takes_unsupported_formats,
         weight=0.3,
     ),
 )

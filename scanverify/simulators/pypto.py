@@ -10,6 +10,7 @@ import numpy as np
 from scanverify.case import Case, PassSelection
 from scanverify.kernel import Kernel, Program, Step
 from scanverify.memory import Layout, Memory
+from scanverify.ordering import Access, Task
 from scanverify.outcome import Environment, Outcome, PassResult, Rejection, Stage, Status
 from scanverify.simulators.process import Answer, SimulatorUnavailable, Worker
 
@@ -83,7 +84,7 @@ class PyptoSession:
 
     def run(self, case: Case, kernel: Kernel, before: Memory, tolerance: float) -> Outcome:
         """Compile and interpret ``case``'s program on a copy of ``before``."""
-        job = _job(kernel.program(case), before.layout, PASSES[case.passes], tolerance)
+        job = _job(kernel.program(case), before.layout, case, tolerance)
         arrays = {name: array.copy() for name, array in before.allocations.items()}
         answer = self._worker.submit(job, arrays, self._timeout)
         return _outcome(answer, before.layout, self.environment, self._timeout)
@@ -107,6 +108,7 @@ class PyptoSession:
             },
             "passes": [],
             "tolerance": 0.0,
+            "task_graph": False,
         }
         arrays = {"x": x.reshape(-1), "u": u.reshape(-1), "out": out.reshape(-1)}
         answer = self._worker.submit(job, dict(arrays), self._timeout)
@@ -131,9 +133,7 @@ def _brief(answer: Answer) -> str:
     return str({k: v for k, v in answer.reply.items() if k in ("status", "code", "message")})[:300]
 
 
-def _job(
-    program: Program, layout: Layout, passes: list[str] | None, tolerance: float
-) -> dict[str, Any]:
+def _job(program: Program, layout: Layout, case: Case, tolerance: float) -> dict[str, Any]:
     def step(s: Step) -> list[Any]:
         return [s.function, list(s.arguments)]
 
@@ -143,8 +143,9 @@ def _job(
         "buffers": {
             b.name: [b.base, b.format.name, b.span.start, list(b.shape)] for b in layout.buffers
         },
-        "passes": passes,
+        "passes": PASSES[case.passes],
         "tolerance": tolerance,
+        "task_graph": case.task_graph,
     }
 
 
@@ -159,12 +160,28 @@ def _outcome(answer: Answer, layout: Layout, environment: Environment, timeout: 
     if reply["status"] == "completed":
         memory = Memory(layout, answer.arrays)
         passes = tuple(PassResult(**p) for p in reply["passes"])
-        return Outcome(Status.COMPLETED, environment, memory, passes, seconds=seconds)
+        tasks = tuple(_task(task) for task in reply["tasks"])
+        return Outcome(Status.COMPLETED, environment, memory, passes, tasks, seconds=seconds)
     if reply["status"] == "out_of_memory":
         return Outcome(Status.OUT_OF_MEMORY, environment, detail="out of memory", seconds=seconds)
     place = f"{reply['place']}: " if reply.get("place") else ""
     rejection = Rejection(Stage(reply["stage"]), reply["code"], place + reply["message"])
     return Outcome(Status.REJECTED, environment, rejection=rejection, seconds=seconds)
+
+
+def _task(plain: dict[str, Any]) -> Task:
+    accesses = tuple(
+        Access(
+            a["tensor"],
+            a["writes"],
+            tuple(a["offset"]),
+            tuple(a["shape"]),
+            tuple(a["tensor_shape"]),
+            a["operation"],
+        )
+        for a in plain["accesses"]
+    )
+    return Task(**{**plain, "successors": tuple(plain["successors"]), "accesses": accesses})
 
 
 def _death(answer: Answer) -> str:

@@ -22,6 +22,7 @@ import numpy as np
 
 from scanverify.simulators.calculator import compiler_version, load_calculator
 from scanverify.simulators.frames import Arrays
+from scanverify.simulators.task_graph_runner import LAST_PASS, read_task_graph
 from scanverify.simulators.worker import SetupError
 
 #: The versions whose JIT path zeroes its inputs, see :func:`_hand_over_the_real_inputs`.
@@ -117,7 +118,8 @@ def run(job: dict[str, Any], arrays: Arrays, scratch: Path) -> tuple[dict[str, A
 
     The job holds ``program``, ``steps`` (``[function, [buffer, ...]]``), ``buffers``
     (``{name: [allocation, format, offset, shape]}``), ``passes`` (a list of pass
-    names, or None for PyPTO's default ones) and ``tolerance`` (the absolute difference
+    names, or None for PyPTO's default ones), ``task_graph`` (whether to compile to the
+    end and read the runtime's tasks) and ``tolerance`` (the absolute difference
     from which on a pass counts as having changed a result). After each step
     every argument is written back, in argument order, as PyPTO's own write-back does.
     """
@@ -132,11 +134,12 @@ def run(job: dict[str, Any], arrays: Arrays, scratch: Path) -> tuple[dict[str, A
         tensors = _tensors(job["buffers"], arrays)
         seconds["source"] = time.perf_counter() - started
         passes: list[dict[str, Any]] = []
+        tasks: list[dict[str, Any]] = []
         for index, (function, arguments) in enumerate(job["steps"]):
             stage = "compile"
             started = time.perf_counter()
             chosen = [tensors[a] for a in arguments]
-            folder = _run_step(functions[function], chosen, job["passes"], job["tolerance"])
+            folder = _run_step(functions[function], chosen, job)
             seconds["compile_and_interpret"] = (
                 seconds.get("compile_and_interpret", 0.0) + time.perf_counter() - started
             )
@@ -144,8 +147,13 @@ def run(job: dict[str, Any], arrays: Arrays, scratch: Path) -> tuple[dict[str, A
             started = time.perf_counter()
             _write_back(folder, chosen)
             passes += _pass_results(folder, f"{index}:{function}")
+            if job["task_graph"]:
+                tasks += _with_arguments(
+                    read_task_graph(folder.parent, folder, index), functions[function], arguments
+                )
             seconds["read_back"] = seconds.get("read_back", 0.0) + time.perf_counter() - started
-        return {"status": "completed", "passes": passes, "seconds": seconds}, arrays
+        found = {"passes": passes, "tasks": tasks, "seconds": seconds}
+        return {"status": "completed", **found}, arrays
     except MemoryError:
         return {"status": "out_of_memory", "retire": True, "seconds": seconds}, {}
     except Exception as error:
@@ -158,6 +166,20 @@ def run(job: dict[str, Any], arrays: Arrays, scratch: Path) -> tuple[dict[str, A
     finally:
         os.chdir(scratch)
         shutil.rmtree(directory, ignore_errors=True)
+
+
+def _with_arguments(
+    tasks: list[dict[str, Any]], function: Any, arguments: list[str]
+) -> list[dict[str, Any]]:
+    """The tasks with the kernel's parameter names replaced by the buffers it was called with."""
+    parameters = function._original_func.__code__.co_varnames
+    names = dict(zip(parameters, arguments, strict=False))
+    for task in tasks:
+        task["accesses"] = [
+            {**access, "tensor": names.get(access["tensor"], access["tensor"])}
+            for access in task["accesses"]
+        ]
+    return tasks
 
 
 def _execute_source(source: str, directory: Path) -> dict[str, Any]:
@@ -189,20 +211,22 @@ def _torch_readable(array: Any) -> Any:
     return array.view(np.int16) if array.dtype == np.uint16 else array
 
 
-def _run_step(
-    function: Any, tensors: list[Any], passes: list[str] | None, tolerance: float
-) -> Path:
+def _run_step(function: Any, tensors: list[Any], job: dict[str, Any]) -> Path:
     """Compile and interpret one kernel; returns the folder of the verifier's dumps."""
     import pypto
 
     options: dict[str, Any] = {
         "enable_pass_verify": True,
-        "pass_verify_error_tol": [0.0, tolerance],
+        "pass_verify_error_tol": [0.0, job["tolerance"]],
+        "pass_verify_save_tensor": job["task_graph"],
     }
+    passes = [LAST_PASS] if job["task_graph"] else job["passes"]
     if passes is not None:
         options["pass_verify_pass_filter"] = passes
     pypto.set_verify_options(**options)
-    pypto.set_host_options(compile_stage=pypto.CompStage.EXECUTE_GRAPH)
+    # without the task graph, code generation and the cost model would be for nothing
+    stage = pypto.CompStage.ALL_COMPLETE if job["task_graph"] else pypto.CompStage.EXECUTE_GRAPH
+    pypto.set_host_options(compile_stage=stage)
     # arguments with a golden are dumped when the graph has run; which golden makes no difference
     pypto.set_verify_golden_data(goldens=tensors)
     before = set(Path("output").glob("*/verify_*"))
