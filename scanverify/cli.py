@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import platform
 import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from scanverify import __version__
+from scanverify.bench import bound_tightness, table_head, table_row
 from scanverify.case import MAX_CASE_BYTES, Case, CaseError, case_from_json
 from scanverify.examiner import Examiner
 from scanverify.kernel import bundled_kernels, kernel_of
@@ -77,7 +80,40 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--twice", action="store_true", help="run it two times and compare the bits")
     run.add_argument("--timeout", type=float, default=120.0, help="seconds (default: %(default)s)")
     run.set_defaults(command=_run)
+    bench = commands.add_parser("bench", help="measure")
+    what = bench.add_subparsers(required=True, metavar="WHAT")
+    bounds = what.add_parser("bounds", help="how tight the error bounds are")
+    bounds.add_argument("--cases", type=int, default=12, help="per cell (default: %(default)s)")
+    bounds.add_argument("--json", action="store_true", help="answer in JSON")
+    bounds.set_defaults(command=_bench_bounds)
     return parser
+
+
+# -- bench ------------------------------------------------------------------
+
+
+def _bench_bounds(options: argparse.Namespace) -> int:
+    if options.cases < 1:
+        raise UsageError("--cases must be at least 1.")
+    session = simulators()["pypto"].open(120.0)
+    cells = []
+    try:
+        if not options.json:
+            print(table_head())
+        for cell in bound_tightness(session, "pypto", options.cases):
+            cells.append(cell)
+            if not options.json:
+                print(table_row(cell), flush=True)
+    finally:
+        session.close()
+    if options.json:
+        rows = [{**asdict(c), "formats": str(c.formats)} for c in cells]
+        print(json.dumps([{k: _finite(v) for k, v in row.items()} for row in rows], indent=2))
+    return VERDICT if any(cell.failures for cell in cells) else OK
+
+
+def _finite(value: Any) -> Any:
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 # -- run --------------------------------------------------------------------

@@ -143,7 +143,7 @@ KNOWN_DEFECTS: tuple[KnownDefect, ...] = (
     KnownDefect(
         name="matmul-in-place-races",
         summary=(
-            "x[:] = pypto.matmul(x, u) in more than one tile: the task that writes one tile of x is "
+            "x[:] = pypto.matmul(x, u) in more than one tile: the task that writes a tile of x is "
             "not ordered after the task that reads the same elements for another one. The "
             "interpreter runs them in turn and is right; hardware may not be."
         ),

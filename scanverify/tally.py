@@ -4,10 +4,62 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
+from scanverify.case import Aliasing, CarryInit, Case
 from scanverify.examiner import Finding, Standing
+from scanverify.kernel import bundled_kernels
+from scanverify.strategies import SUPPORTED_FORMATS, is_inclusive
 from scanverify.verdict import Kind
+
+BOUNDARY_CLASSES = ("one", "below a tile", "a tile", "above a tile", "tiles", "ragged")
+
+
+class Cell(NamedTuple):
+    """What was drawn, in classes: the axes of the coverage table."""
+
+    formats: str
+    aliasing: str
+    carry: str
+    boundary: str
+
+
+def cell_of(case: Case) -> Cell:
+    """The cell a case belongs to; the boundary is of the width against the cube's N tile."""
+    tile = case.tiles.cube[2]
+    if case.width == 1:
+        boundary = "one"
+    elif case.width in (tile - 1, tile, tile + 1):
+        boundary = ("below a tile", "a tile", "above a tile")[case.width - tile + 1]
+    else:
+        boundary = "tiles" if case.width % tile == 0 else "ragged"
+    return Cell(str(case.formats), case.aliasing.value, case.carry.value, boundary)
+
+
+@cache
+def expressible_cells() -> frozenset[tuple[str, str, str]]:
+    """(formats, aliasing, carry) that at least one bundled kernel can express."""
+    return frozenset(
+        (str(formats), aliasing.value, carry.value)
+        for kernel in bundled_kernels().values()
+        for formats in SUPPORTED_FORMATS
+        for aliasing in Aliasing
+        for carry in CarryInit
+        if kernel.inexpressible(
+            Case(
+                kernel.name,
+                kernel.dialect,
+                2,
+                2,
+                formats,
+                is_inclusive(kernel),
+                carry,
+                aliasing,
+            )
+        )
+        is None
+    )
 
 
 @dataclass
@@ -17,6 +69,7 @@ class Tally:
     verdicts: Counter[tuple[str, str]] = field(default_factory=Counter)
     declared: Counter[tuple[str, str]] = field(default_factory=Counter)
     digests: set[str] = field(default_factory=set)
+    cells: Counter[Cell] = field(default_factory=Counter)
     exact: int = 0
     examined: int = 0
     unbounded: int = 0
@@ -30,6 +83,7 @@ class Tally:
             self.declared[finding.standing.value, finding.declared] += 1
         if case.digest not in self.digests:
             self.digests.add(case.digest)
+            self.cells[cell_of(case)] += 1
             self.exact += verdict.exact
             self.unbounded += verdict.unbounded > 0
 
@@ -38,6 +92,7 @@ class Tally:
         return {
             "verdicts": [[*k, n] for k, n in self.verdicts.items()],
             "declared": [[*k, n] for k, n in self.declared.items()],
+            "cells": [[*cell, n] for cell, n in self.cells.items()],
             "digests": sorted(self.digests),
             "exact": self.exact,
             "examined": self.examined,
@@ -50,10 +105,28 @@ class Tally:
             self.verdicts[kernel, kind] += count
         for standing, name, count in plain["declared"]:
             self.declared[standing, name] += count
+        for formats, aliasing, carry, boundary, count in plain["cells"]:
+            self.cells[Cell(formats, aliasing, carry, boundary)] += count
         self.digests |= set(plain["digests"])
         self.exact += plain["exact"]
         self.examined += plain["examined"]
         self.unbounded += plain["unbounded"]
+
+    def coverage_lines(self) -> list[str]:
+        """How many of the cells that some kernel expresses were reached, and which were not."""
+        reached = {(c.formats, c.aliasing, c.carry) for c in self.cells}
+        wanted = expressible_cells()
+        missing = sorted(wanted - reached)
+        boundaries = Counter(c.boundary for c in self.cells.elements())
+        lines = [
+            f"coverage: {len(wanted) - len(missing)} of {len(wanted)} cells of dtype x aliasing x "
+            "carry that a kernel expresses",
+            "widths: " + ", ".join(f"{name} {boundaries[name]}" for name in BOUNDARY_CLASSES),
+        ]
+        lines += [f"never reached: {' x '.join(cell)}" for cell in missing[:12]]
+        if len(missing) > 12:
+            lines.append(f"never reached: {len(missing) - 12} more")
+        return lines
 
     def lines(self, seconds: float) -> list[str]:
         """The closing tables: kernel x verdict, and what was declared."""
@@ -68,6 +141,7 @@ class Tally:
         lines = [head, *rows]
         for (standing, name), count in sorted(self.declared.items()):
             lines.append(f"{standing}: {name}: {count} runs")
+        lines += self.coverage_lines()
         rate = self.examined / seconds if seconds else 0.0
         lines.append(
             f"{self.examined} runs of {len(self.digests)} distinct cases in {seconds:.0f} s "

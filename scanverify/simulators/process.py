@@ -49,9 +49,10 @@ class Answer:
 class _Died(Exception):
     """The child or its template ended; ``code`` is the child's, None for the template."""
 
-    def __init__(self, code: int | None) -> None:
+    def __init__(self, code: int | None, log: str = "") -> None:
         super().__init__(code)
         self.code = code
+        self.log = log
 
 
 def scratch_root() -> Path:
@@ -104,7 +105,7 @@ class Worker:
         *,
         python: str = sys.executable,
         start_timeout: float = 600.0,
-        memory_limit: int = 8 << 30,
+        memory_limit: int = 24 << 30,
     ) -> None:
         self._runner = runner
         self._python = python
@@ -223,7 +224,7 @@ class Worker:
                 if attempt == RETRIES_AFTER_SIGKILL:
                     return Answer(crash=EXIT_PROTOCOL, log="the worker answered garbage")
             except _Died as death:
-                log = self._log()
+                log = death.log
                 if death.code is None:
                     self.stop()
                 elif death.code not in (-signal.SIGKILL, EXIT_PROTOCOL):
@@ -298,7 +299,7 @@ class Worker:
             while chunk := os.read(self._control, 1 << 16):
                 self._control_text += chunk
         *lines, self._control_text = self._control_text.split(b"\n")
-        death: int | None = None
+        death: _Died | None = None
         for line in lines:
             event = json.loads(line)
             if event["event"] == "ready":
@@ -309,13 +310,13 @@ class Worker:
                 self.child = event["pid"]
             elif event["event"] == "exit" and event["pid"] == self.child:
                 self.child = None
-                death = event["code"]
+                death = _Died(event["code"], event["log"])
         if death is not None:
             self._take_replies()
             if self._reader.next_is_whole():
                 return
             self._reader = FrameReader()
-            raise _Died(death)
+            raise death
 
     def _wait_for_child(self, deadline: float) -> None:
         while self.child is None:

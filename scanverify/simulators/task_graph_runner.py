@@ -21,43 +21,73 @@ LAST_PASS = "CodegenPreproc"
 class _Run:
     """One execution of a function by the interpreter."""
 
+    root: str
     iteration: str
     seen: set[str] = field(default_factory=set)
     accesses: list[dict[str, Any]] = field(default_factory=list)
 
 
+class _Tensors:
+    """The tensors of each root function, by their number in it and by name."""
+
+    def __init__(self, program: dict[str, Any]) -> None:
+        self._of = {
+            str(function["hash"]): [
+                (str(raw["rawmagic"]), str(raw.get("symbol") or ""))
+                for raw in function["rawtensors"]
+            ]
+            for function in program["functions"]
+        }
+
+    def name(self, magic: str, run_as: str, root: str) -> str:
+        """The name in ``root`` of the tensor ``magic`` of ``run_as``; empty where nobody can tell.
+
+        PyPTO interprets functions that are alike as one of them; their tensors have one order.
+        Spills have no name. Nor is there one where only a part of the two is alike: that is
+        so for fills of a kernel's own tensors, which are then not checked.
+        """
+        if len(self._of[run_as]) != len(self._of[root]):
+            return ""
+        for (number, _), (_, name) in zip(self._of[run_as], self._of[root], strict=True):
+            if number == magic:
+                return name
+        return ""
+
+
 def read_task_graph(output: Path, verify: Path, step: int) -> list[dict[str, Any]]:
     """The tasks of one kernel call, as plain data for :class:`scanverify.ordering.Task`."""
-    symbols = _symbols(json.loads((output / "program.json").read_text()))
-    runs: dict[tuple[str, str, str], list[_Run]] = {}
+    tensors = _Tensors(json.loads((output / "program.json").read_text()))
+    runs: dict[tuple[str, str], list[_Run]] = {}
     with (verify / "verify_result_metadata.csv").open(newline="") as stream:
         for row in csv.DictReader(stream):
             if not row["passName"].endswith(LAST_PASS):
                 continue
-            key = (row["rootFuncHash"], row["funcHash"], row["callopMagic"])
-            same = runs.setdefault(key, [])
-            # functions alike are one to PyPTO: an operation seen again belongs to another call
+            same = runs.setdefault((row["funcHash"], row["callopMagic"]), [])
+            # an operation that is seen again belongs to another execution
             if not same or same[-1].iteration != row["loopInfo"] or row["opMagic"] in same[-1].seen:
-                same.append(_Run(row["loopInfo"]))
+                same.append(_Run(row["rootFuncHash"], row["loopInfo"]))
             same[-1].seen.add(row["opMagic"])
-            access = _access(row, symbols)
+            access = _access(row)
             if access is not None:
                 same[-1].accesses.append(access)
     tasks = json.loads((output / "tmp_topo_json.json").read_text())
     tasks.sort(key=lambda task: (task["seqNo"], task["taskId"]))
-    position: dict[tuple[str, str, str], int] = {}
+    position: dict[tuple[str, str], int] = {}
     found = []
     for task in tasks:
-        key = (str(task["rootHash"]), str(task["funcHash"]), str(task["opmagic"]))
+        run, root = _Run("", ""), str(task["rootHash"])
         # the n-th task of a function is its n-th run; a task without a function only joins others
-        if task["funcHash"] == 0:
-            run = _Run("")
-        else:
+        if task["funcHash"] != 0:
+            key = (str(task["funcHash"]), str(task["opmagic"]))
             number = position.get(key, 0)
             position[key] = number + 1
             if number >= len(runs.get(key, [])):
                 raise RuntimeError(f"the task graph has a task {key} that was not interpreted")
             run = runs[key][number]
+        named = [
+            {**access, "tensor": tensors.name(access["tensor"], run.root, root)}
+            for access in run.accesses
+        ]
         found.append(
             {
                 "step": step,
@@ -67,37 +97,24 @@ def read_task_graph(output: Path, verify: Path, step: int) -> list[dict[str, Any
                 "iteration": run.iteration,
                 "core": task["coreType"],
                 "successors": task["successors"],
-                "accesses": run.accesses,
+                "accesses": [access for access in named if access["tensor"]],
             }
         )
     return found
-
-
-def _symbols(program: dict[str, Any]) -> dict[str, str]:
-    return {
-        str(raw["rawmagic"]): str(raw["symbol"])
-        for function in program["functions"]
-        for raw in function["rawtensors"]
-        if raw.get("symbol")
-    }
 
 
 def _integers(text: str) -> list[int]:
     return [int(part) for part in text.strip("[]").split(",")]
 
 
-def _access(row: dict[str, str], symbols: dict[str, str]) -> dict[str, Any] | None:
+def _access(row: dict[str, str]) -> dict[str, Any] | None:
     """The access to global memory that an operation makes, or None for one on chip."""
     if row["opCode"] not in ("COPY_IN", "COPY_OUT") or not row["callopRawMagic"]:
-        return None
-    tensor = symbols.get(row["callopRawMagic"])
-    if tensor is None:
-        # a spill of the task's own
         return None
     writes = row["opCode"] == "COPY_OUT"
     whole = row["outputShape"] if writes else row["inputShape"]
     return {
-        "tensor": tensor,
+        "tensor": row["callopRawMagic"],
         "writes": writes,
         "offset": _integers(row["offset"]),
         "shape": _integers(row["outputValidShape"]),

@@ -118,7 +118,9 @@ def main(arguments: list[str]) -> int:
         tell(event="child", pid=pid)
         _, status = os.waitpid(pid, 0)
         code = os.waitstatus_to_exitcode(status)
-        tell(event="exit", pid=pid, code=code)
+        # the log goes along: the next child starts with an empty one
+        words = (scratch / "worker.log").read_bytes()[-4000:].decode(errors="replace")
+        tell(event="exit", pid=pid, code=code, log=words)
         if code in (EXIT_END_OF_JOBS, EXIT_PROTOCOL):
             # after a broken frame nobody knows where in the pipe the next one starts
             return code

@@ -1,0 +1,116 @@
+"""Measurements: how tight the bounds are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from scanverify.case import Case, Data, Formats
+from scanverify.examine import examine
+from scanverify.kernel import Kernel, bundled_kernels
+from scanverify.simulators import Session
+from scanverify.strategies import is_expressible, is_inclusive
+from scanverify.verdict import Kind
+
+SHAPES = ((1, 16), (4, 16), (8, 32), (16, 64))
+FORMATS = (
+    Formats("fp32", "fp32", "fp32"),
+    Formats("fp16", "fp32", "fp32"),
+    Formats("fp16", "fp16", "fp16"),
+    Formats("bf16", "bf16", "bf16"),
+    Formats("bf16", "fp32", "bf16"),
+)
+#: A bound further than this from the worst error seen has to be explained.
+LOOSE = 100.0
+
+
+@dataclass(frozen=True)
+class Tightness:
+    """One cell of the table: bounds over the worst observed error, of so many elements."""
+
+    kernel: str
+    formats: Formats
+    length: int
+    cases: int
+    elements: int
+    rigorous: float
+    likely: float
+    failures: int
+
+
+def bound_tightness(
+    session: Session, dialect: str, cases: int, note: Callable[[str], None] = lambda text: None
+) -> Iterator[Tightness]:
+    """Run random cases for each kernel, formats and length; yield a cell as it is done.
+
+    The ratio is the bound over the error at the element where they come closest; infinite
+    where every result was exact.
+    """
+    for kernel in bundled_kernels().values():
+        if kernel.dialect != dialect:
+            continue
+        for formats in FORMATS:
+            for rows, width in SHAPES:
+                if is_expressible(kernel, is_inclusive(kernel), formats):
+                    note(f"{kernel.name} {formats} {rows * width}")
+                    yield _cell(session, kernel, formats, rows, width, cases)
+
+
+def _cell(
+    session: Session, kernel: Kernel, formats: Formats, rows: int, width: int, cases: int
+) -> Tightness:
+    closest = closest_likely = 0.0
+    elements = failures = 0
+    names = ("normal", "uniform", "cancellation")
+    for seed in range(cases):
+        case = Case(
+            kernel.name,
+            session.environment.simulator,
+            rows,
+            width,
+            formats,
+            is_inclusive(kernel),
+            data=Data(names[seed % len(names)], 1000 + seed),
+        )
+        examination = examine(case, kernel, session)
+        failures += examination.verdict.kind is not Kind.PASS
+        memory = examination.outcome.memory
+        if memory is None:
+            continue
+        expected = examination.expected
+        error = np.abs(memory.values("out") - expected.value)
+        bounded = np.isfinite(expected.bound) & (expected.bound > 0)
+        elements += int(bounded.sum())
+        if bounded.any():
+            closest = max(closest, float(np.max(error[bounded] / expected.bound[bounded])))
+            likely = error[bounded] / expected.likely[bounded]
+            closest_likely = max(closest_likely, float(np.max(likely)))
+    return Tightness(
+        kernel.name,
+        formats,
+        rows * width,
+        cases,
+        elements,
+        1.0 / closest if closest else float("inf"),
+        1.0 / closest_likely if closest_likely else float("inf"),
+        failures,
+    )
+
+
+def table_head() -> str:
+    """The head of the table of :func:`table_row`."""
+    return (
+        f"{'kernel':<13} {'formats':<18} {'length':>6} {'cases':>6} {'elements':>9} "
+        f"{'bound/worst':>12} {'likely/worst':>13} {'failures':>9}"
+    )
+
+
+def table_row(cell: Tightness) -> str:
+    """One cell as a line."""
+    loose = " loose" if LOOSE < cell.rigorous < float("inf") else ""
+    return (
+        f"{cell.kernel:<13} {cell.formats!s:<18} {cell.length:>6} {cell.cases:>6} "
+        f"{cell.elements:>9} {cell.rigorous:>12.2f} {cell.likely:>13.2f} {cell.failures:>9}{loose}"
+    )
