@@ -28,13 +28,18 @@ LOOSE = 100.0
 
 @dataclass(frozen=True)
 class Tightness:
-    """One cell of the table: bounds over the worst observed error, of so many elements."""
+    """One cell of the table, over so many cases and elements that have a bound.
+
+    ``closest``: the smallest ratio of an element's bound to its error. ``rigorous``,
+    ``likely``: the largest bound (rigorous, probabilistic) over the largest error seen.
+    """
 
     kernel: str
     formats: Formats
     length: int
     cases: int
     elements: int
+    closest: float
     rigorous: float
     likely: float
     failures: int
@@ -45,8 +50,7 @@ def bound_tightness(
 ) -> Iterator[Tightness]:
     """Run random cases for each kernel, formats and length; yield a cell as it is done.
 
-    The ratio is the bound over the error at the element where they come closest; infinite
-    where every result was exact.
+    Ratios are infinite where every result was exact.
     """
     for kernel in bundled_kernels().values():
         if kernel.dialect != dialect:
@@ -61,7 +65,7 @@ def bound_tightness(
 def _cell(
     session: Session, kernel: Kernel, formats: Formats, rows: int, width: int, cases: int
 ) -> Tightness:
-    closest = closest_likely = 0.0
+    closest = largest_error = largest_bound = largest_likely = 0.0
     elements = failures = 0
     names = ("normal", "uniform", "cancellation")
     for seed in range(cases):
@@ -85,8 +89,9 @@ def _cell(
         elements += int(bounded.sum())
         if bounded.any():
             closest = max(closest, float(np.max(error[bounded] / expected.bound[bounded])))
-            likely = error[bounded] / expected.likely[bounded]
-            closest_likely = max(closest_likely, float(np.max(likely)))
+            largest_error = max(largest_error, float(np.max(error[bounded])))
+            largest_bound = max(largest_bound, float(np.max(expected.bound[bounded])))
+            largest_likely = max(largest_likely, float(np.max(expected.likely[bounded])))
     return Tightness(
         kernel.name,
         formats,
@@ -94,7 +99,8 @@ def _cell(
         cases,
         elements,
         1.0 / closest if closest else float("inf"),
-        1.0 / closest_likely if closest_likely else float("inf"),
+        largest_bound / largest_error if largest_error else float("inf"),
+        largest_likely / largest_error if largest_error else float("inf"),
         failures,
     )
 
@@ -103,7 +109,7 @@ def table_head() -> str:
     """The head of the table of :func:`table_row`."""
     return (
         f"{'kernel':<13} {'formats':<18} {'length':>6} {'cases':>6} {'elements':>9} "
-        f"{'bound/worst':>12} {'likely/worst':>13} {'failures':>9}"
+        f"{'closest':>8} {'bound/worst':>12} {'likely/worst':>13} {'failures':>9}"
     )
 
 
@@ -112,5 +118,6 @@ def table_row(cell: Tightness) -> str:
     loose = " loose" if LOOSE < cell.rigorous < float("inf") else ""
     return (
         f"{cell.kernel:<13} {cell.formats!s:<18} {cell.length:>6} {cell.cases:>6} "
-        f"{cell.elements:>9} {cell.rigorous:>12.2f} {cell.likely:>13.2f} {cell.failures:>9}{loose}"
+        f"{cell.elements:>9} {cell.closest:>8.2f} {cell.rigorous:>12.2f} "
+        f"{cell.likely:>13.2f} {cell.failures:>9}{loose}"
     )

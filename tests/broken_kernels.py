@@ -72,4 +72,11 @@ CLOBBERS_ITS_INPUT = Edited(
     "        x[:] = pypto.matmul(x, u, IN)\n"
     "    running = pypto.tensor",
 )
+#: Wrong by three in a million: less than the rigorous bound of a long fp32 scan allows.
+HIDES_UNDER_THE_RIGOROUS_BOUND = Edited(
+    ScanU(),
+    "broken_biased",
+    "pypto.assemble(row, [i, 0], out)",
+    "pypto.assemble(row * 1.000003, [i, 0], out)",
+)
 OVERWRITTEN_TEMPORARY = OverwrittenTemporary()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scanverify.analysis import Quantity, gamma, quantum_of
+from scanverify.analysis import LIKELY, Quantity, gamma, quantum_of
 from scanverify.case import Case, Data, Formats
 from scanverify.formats import BF16, FORMATS, FP16, FP32
 from scanverify.kernels.scanu import ScanU
@@ -78,6 +78,46 @@ def test_the_bound_holds_for_simulated_arithmetic(rows, width, seed, distributio
     _, accumulate, output = formats.triple
     got = sequential_scanu(expected.x, accumulate, output)
     assert np.all(np.abs(got - expected.value) <= expected.bound)
+
+
+def truncated(fmt):
+    """Rounding toward zero, as a format that drops bits would do it."""
+
+    def chop(values):
+        rounded = fmt.round(values)
+        too_far = np.abs(rounded) > np.abs(values)
+        return np.where(too_far, rounded - np.sign(rounded) * ulp(fmt, rounded), rounded)
+
+    return chop
+
+
+def ulp(fmt, values):
+    _, exponent = np.frexp(values)
+    return np.ldexp(1.0, exponent - fmt.precision)
+
+
+@pytest.mark.parametrize("name", ["fp16", "bf16"])
+def test_truncation_instead_of_rounding_leaves_the_bound(name):
+    formats = Formats(name, "fp32", name)
+    case = Case("scanu", rows=8, width=8, formats=formats, data=Data("uniform", 3))
+    expected = expectation(case, ScanU())
+    output = FORMATS[name]
+    exact = expected.value
+    rounded, chopped = output.round(exact), truncated(output)(exact)
+    assert np.all(np.abs(rounded - exact) <= expected.bound)
+    assert np.any(np.abs(chopped - exact) > expected.bound)
+
+
+def test_the_likely_bound_grows_as_the_root_of_the_length():
+    ratios = []
+    for width in (64, 4096):
+        x = np.abs(np.random.default_rng(0).standard_normal((1, width)))
+        rigorous = Quantity.known(x, FP32).triangular_sums(FP32, "row sums").error[0, -1]
+        likely = Quantity.known(x, FP32, LIKELY).triangular_sums(FP32, "row sums").error[0, -1]
+        assert likely <= rigorous
+        ratios.append(rigorous / likely)
+    # 64 times the length: the two bounds are 8 times further apart
+    assert ratios[1] / ratios[0] == pytest.approx(8, rel=0.1)
 
 
 @given(st.integers(1, 20), st.integers(1, 20), st.integers(0, 2**16))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import broken_kernels as broken
 import pytest
 
-from scanverify.examiner import Examiner
+from scanverify.case import Case, Data
+from scanverify.examiner import Examiner, Standing
 from scanverify.properties import all_properties
 from scanverify.search import find_counterexample
 from scanverify.strategies import Limits
@@ -51,3 +52,18 @@ def test_the_unbroken_kernel_passes_the_same_search(kernel, session):
     prop = all_properties()["exact_on_integers"]
     found = find_counterexample(prop, Examiner(kernel, session), LIMITS, examples=60, seed=20261130)
     assert found is None
+
+
+LONG = Case("scanu", rows=16, width=64, data=Data("uniform", 11))
+
+
+def test_a_fault_under_the_rigorous_bound_is_suspect_and_other_seeds_confirm_it(session):
+    finding = Examiner(broken.HIDES_UNDER_THE_RIGOROUS_BOUND, session).examine(LONG)
+    assert finding.examination.verdict.kind is Kind.SUSPECT
+    assert finding.standing is Standing.UNEXPLAINED
+    assert "32 of 32 further seeds as well" in finding.examination.verdict.summary
+
+
+def test_the_unbroken_kernel_is_not_suspect(session):
+    finding = Examiner(broken.HIDES_UNDER_THE_RIGOROUS_BOUND.original, session).examine(LONG)
+    assert finding.examination.verdict.kind is Kind.PASS

@@ -1,0 +1,68 @@
+"""Every algorithm: right on the simulator, in exact and inexact cases; the oracle of each."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from scanverify.case import Case, Data, Formats
+from scanverify.examiner import Examiner, Standing
+from scanverify.kernel import bundled_kernels
+from scanverify.oracle import Axis, Scan, scanned
+from scanverify.strategies import is_inclusive
+from scanverify.verdict import expectation
+
+KERNELS = bundled_kernels().values()
+X = np.arange(1.0, 13.0).reshape(3, 4)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+@pytest.mark.parametrize("distribution", ["distinct_integers", "normal", "special"])
+@pytest.mark.parametrize("chunk", [0, 2])
+def test_algorithm_is_right(kernel, distribution, chunk, session):
+    case = Case(
+        kernel.name,
+        rows=5,
+        width=17,
+        inclusive=is_inclusive(kernel),
+        chunk=chunk,
+        data=Data(distribution, 3),
+    )
+    if kernel.inexpressible(case):
+        case = case.with_(chunk=0)
+    finding = Examiner(kernel, session).examine(case)
+    assert finding.standing is Standing.RIGHT, finding.examination.verdict.summary
+
+
+@pytest.mark.parametrize(
+    ("scan", "expected"),
+    [
+        (Scan(), [[1, 3, 6, 10], [15, 21, 28, 36], [45, 55, 66, 78]]),
+        (Scan(inclusive=False), [[0, 1, 3, 6], [10, 15, 21, 28], [36, 45, 55, 66]]),
+        (Scan(reverse=True), [[78, 77, 75, 72], [68, 63, 57, 50], [42, 33, 23, 12]]),
+        (Scan(axis=Axis.ROWS), [[1, 3, 6, 10], [5, 11, 18, 26], [9, 19, 30, 42]]),
+        (Scan(axis=Axis.COLUMNS), [[1, 2, 3, 4], [6, 8, 10, 12], [15, 18, 21, 24]]),
+        (Scan(segment=8), [[1, 3, 6, 10], [15, 21, 28, 36], [9, 19, 30, 42]]),
+    ],
+)
+def test_the_oracle_knows_every_scan(scan, expected):
+    values, error = scanned(X, 0.0, scan)
+    np.testing.assert_array_equal(values, expected)
+    assert np.all(error == 0)
+
+
+def test_the_oracle_knows_the_recurrence():
+    decay = np.full((3, 4), 0.5)
+    values, error = scanned(X, 0.0, Scan(axis=Axis.COLUMNS, decayed=True), decay)
+    np.testing.assert_array_equal(values[1], X[1] + 0.5 * X[0])
+    np.testing.assert_array_equal(values[2], X[2] + 0.5 * values[1])
+    assert np.all(error == 0)
+
+
+def test_two_bytes_of_accumulation_are_seen():
+    # the same data: fp16 sums have a bound fp32 sums do not need
+    bounds = []
+    for formats in (Formats("fp16", "fp32", "fp32"), Formats("fp16", "fp16", "fp16")):
+        case = Case("scanu", rows=4, width=16, formats=formats, data=Data("normal", 1))
+        bounds.append(expectation(case, bundled_kernels()["scanu"]).bound.max())
+    assert bounds[1] > 1000 * bounds[0]
