@@ -244,11 +244,14 @@ class Quantity:
         terms = {n: np.where(spoilt, 0.0, t) for n, t in result.terms.items()}
         return replace(result, value=value, terms=terms)
 
-    def running_sums(self, fmt: Format, name: str, *, inclusive: bool = True) -> Quantity:
+    def running_sums(
+        self, fmt: Format, name: str, *, inclusive: bool = True, roundings: int = 0
+    ) -> Quantity:
         """Running sums along the last axis, in any order, by additions alone.
 
         The error of element c is at most ``gamma(c) * sum_{k<=c} |x_k|`` (Higham (4.4)), plus
-        the errors that came in. A NaN or an infinity spoils what comes after it.
+        the errors that came in. ``roundings``: so many more on every path (temporaries). A NaN
+        or an infinity spoils what comes after it.
         """
         width = self.value.shape[-1]
         with np.errstate(invalid="ignore"):
@@ -264,7 +267,7 @@ class Quantity:
             additions = np.maximum(additions - 1, 0)
         result = replace(self, value=value, magnitude=magnitude, quantum=quantum, terms=terms)
         reach = magnitude + result.error
-        relative = self.law.gamma(additions, fmt.unit_roundoff)
+        relative = self.law.gamma(additions + roundings, fmt.unit_roundoff)
         with np.errstate(invalid="ignore"):
             error = np.zeros_like(reach) if fmt.is_integer else relative * reach
         return result._rounding(error, reach, fmt, name)

@@ -57,7 +57,7 @@ def bound_tightness(
             continue
         for formats in FORMATS:
             for rows, width in SHAPES:
-                if is_expressible(kernel, is_inclusive(kernel), formats):
+                if is_expressible(kernel, formats):
                     note(f"{kernel.name} {formats} {rows * width}")
                     yield _cell(session, kernel, formats, rows, width, cases)
 

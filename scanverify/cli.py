@@ -12,23 +12,28 @@ import math
 import platform
 import shutil
 import sys
+import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from scanverify import __version__
 from scanverify.bench import bound_tightness, table_head, table_row
-from scanverify.case import MAX_CASE_BYTES, Case, CaseError, case_from_json
+from scanverify.case import MAX_CASE_BYTES, Case, CaseError, Formats, case_from_json
+from scanverify.check import Plan, check_kernel
 from scanverify.examiner import Examiner
-from scanverify.kernel import bundled_kernels, kernel_of
+from scanverify.kernel import Kernel, bundled_kernels, kernel_of
 from scanverify.known_defects import KNOWN_DEFECTS
+from scanverify.oracle import Axis
 from scanverify.properties import all_properties
 from scanverify.report import plain_report, text_report
 from scanverify.simulators import simulator_of, simulators
 from scanverify.simulators.calculator import NO_COMPILER, compiler_version
 from scanverify.simulators.process import SimulatorUnavailable
+from scanverify.strategies import SUPPORTED_FORMATS, Limits, is_expressible, smallest_case
+from scanverify.user_kernel import UserKernelError, load_user_kernel
 from scanverify.verdict import DeclarationError, Kind
 
 OK, VERDICT, USAGE = 0, 1, 2
@@ -38,6 +43,9 @@ class UsageError(Exception):
     """What the user has to change, in one sentence."""
 
 
+_USER_ERRORS = (UsageError, CaseError, UserKernelError, SimulatorUnavailable, DeclarationError)
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     parser = _parser()
@@ -45,7 +53,7 @@ def main(arguments: list[str] | None = None) -> int:
     command: Callable[[argparse.Namespace], int] = options.command
     try:
         return command(options)
-    except (UsageError, CaseError, SimulatorUnavailable, DeclarationError) as error:
+    except _USER_ERRORS as error:
         if getattr(options, "json", False):
             print(json.dumps({"error": str(error)}))
         else:
@@ -76,10 +84,15 @@ def _parser() -> argparse.ArgumentParser:
 
     run = commands.add_parser("run", help="run one case again and judge it")
     run.add_argument("case", metavar="CASE.json", help="a case file; - reads standard input")
+    run.add_argument(
+        "--kernel", metavar="FILE.py[:FUNCTION]", help="the file of a kernel of your own"
+    )
+    run.add_argument("--computes", choices=[a.value for a in Axis], help="see check")
     run.add_argument("--json", action="store_true", help="answer in JSON")
     run.add_argument("--twice", action="store_true", help="run it two times and compare the bits")
     run.add_argument("--timeout", type=float, default=120.0, help="seconds (default: %(default)s)")
     run.set_defaults(command=_run)
+    _check_parser(commands)
     bench = commands.add_parser("bench", help="measure")
     what = bench.add_subparsers(required=True, metavar="WHAT")
     bounds = what.add_parser("bounds", help="how tight the error bounds are")
@@ -87,6 +100,95 @@ def _parser() -> argparse.ArgumentParser:
     bounds.add_argument("--json", action="store_true", help="answer in JSON")
     bounds.set_defaults(command=_bench_bounds)
     return parser
+
+
+def _check_parser(commands: Any) -> None:
+    check = commands.add_parser("check", help="verify a kernel of your own")
+    check.add_argument("kernel", metavar="FILE.py[:FUNCTION]", help="a jitted or host function")
+    check.add_argument("--computes", choices=[a.value for a in Axis], help="what it scans along")
+    check.add_argument("--exclusive", action="store_true", help="the scan is exclusive")
+    check.add_argument("--reverse", action="store_true", help="the scan runs from the end")
+    check.add_argument("--accumulate", help="the format of its sums, if not that of out")
+    check.add_argument("--simulator", choices=sorted(simulators()), help="default: by decorator")
+    check.add_argument("--examples", type=int, default=60, help="a property (default: 60)")
+    check.add_argument("--time", type=float, default=0.0, help="seconds in all (default: no limit)")
+    check.add_argument("-n", type=int, default=1, dest="workers", help="worker processes")
+    check.add_argument("--property", default="*", metavar="GLOB", help="default: all")
+    check.add_argument("--dtypes", default="", help="such as fp32,fp16>fp32>fp32")
+    check.add_argument("--max-rows", type=int, default=33, help="default: %(default)s")
+    check.add_argument("--max-width", type=int, default=65, help="default: %(default)s")
+    check.add_argument("--seed", type=int, help="the same seed draws the same cases")
+    check.add_argument("--report", type=Path, default=Path("reports"), metavar="DIR")
+    check.add_argument("--json", action="store_true", help="answer in JSON")
+    check.set_defaults(command=_check)
+
+
+# -- check ------------------------------------------------------------------
+
+
+def _formats(text: str) -> tuple[Formats, ...]:
+    chosen = []
+    for item in filter(None, text.split(",")):
+        names = item.split(">")
+        names = names * 3 if len(names) == 1 else names
+        known = [f for f in SUPPORTED_FORMATS if str(f) == ">".join(names)]
+        if not known:
+            raise UsageError(
+                f"--dtypes: {item} is none of {', '.join(map(str, SUPPORTED_FORMATS))}."
+            )
+        chosen += known
+    return tuple(chosen)
+
+
+def _check(options: argparse.Namespace) -> int:
+    if min(options.examples, options.workers, options.max_rows, options.max_width) < 1:
+        raise UsageError("--examples, -n, --max-rows and --max-width must be at least 1.")
+    declared = {
+        "computes": options.computes,
+        "inclusive": not options.exclusive,
+        "reverse": options.reverse,
+        "accumulate": options.accumulate,
+    }
+    kernel = load_user_kernel(options.kernel, declared, options.simulator)
+    kernel = replace(kernel, allowed_formats=_formats(options.dtypes))
+    if not any(is_expressible(kernel, formats) for formats in SUPPORTED_FORMATS):
+        reason = kernel.inexpressible(smallest_case(kernel))
+        raise UsageError(f"{kernel.name} takes none of the formats asked for: {reason}.")
+    plan = Plan(
+        Limits(options.max_rows, options.max_width, 2048),
+        options.examples,
+        options.seed,
+        options.report,
+        deadline=time.time() + options.time if options.time else float("inf"),
+        properties=options.property,
+    )
+    results, started = [], time.monotonic()
+    for result in check_kernel(kernel, plan, options.workers):
+        results.append(result)
+        if not options.json:
+            state = "holds" if result.holds else "COUNTEREXAMPLE"
+            refused = f", {result.refused} rejected" if result.refused else ""
+            print(f"{result.name:<40} {state} ({result.runs} runs{refused})", flush=True)
+            if not result.holds:
+                print(f"{result.text}\n  report               {result.folder}\n", flush=True)
+    failed = [result for result in results if not result.holds]
+    ran = sum(result.runs - result.refused for result in results)
+    if options.json:
+        print(json.dumps([asdict(result) for result in results], indent=2))
+    else:
+        seconds = time.monotonic() - started
+        print(
+            f"{kernel.name}: {len(results) - len(failed)} of {len(results)} properties hold, "
+            f"{ran} runs in {seconds:.0f} s"
+        )
+    if not results:
+        raise UsageError(f"No property of {kernel.name} is called {options.property}.")
+    if not failed and ran == 0:
+        raise UsageError(
+            f"Every run of {kernel.name} was rejected, so nothing was verified; "
+            f"see {options.report} or run it by hand."
+        )
+    return VERDICT if failed else OK
 
 
 # -- bench ------------------------------------------------------------------
@@ -135,7 +237,12 @@ def _read_case(path: str) -> Case:
 
 def _run(options: argparse.Namespace) -> int:
     case = _read_case(options.case)
-    kernel, simulator = kernel_of(case), simulator_of(case)
+    simulator = simulator_of(case)
+    if options.kernel:
+        declared = {"computes": options.computes, "inclusive": case.inclusive}
+        kernel: Kernel = load_user_kernel(options.kernel, declared, None)
+    else:
+        kernel = kernel_of(case)
     reason = kernel.inexpressible(case)
     if reason is not None:
         raise UsageError(f"The kernel {kernel.name} cannot express this case: {reason}.")

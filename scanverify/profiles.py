@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scanverify.case import Aliasing, CarryInit, Case
+from scanverify.case import Aliasing, CarryInit
 from scanverify.kernel import Kernel
-from scanverify.strategies import Limits, is_inclusive
+from scanverify.strategies import Limits, smallest_case
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Profile:
 
 def breadth(kernel: Kernel) -> float:
     """How much of the carries and aliasings the kernel expresses, between 0.2 and 1."""
-    smallest = Case(kernel.name, kernel.dialect, rows=2, inclusive=is_inclusive(kernel))
+    smallest = smallest_case(kernel)
     pairs = [smallest.with_(aliasing=a, carry=c) for a in Aliasing for c in CarryInit]
     expressed = sum(kernel.inexpressible(case) is None for case in pairs)
     return max(0.2, expressed / len(pairs))
@@ -33,8 +33,8 @@ def breadth(kernel: Kernel) -> float:
 PROFILES = {
     p.name: p
     for p in (
-        Profile("quick", 20, 1, Limits(rows=33, width=65, elements=600)),
-        Profile("default", 260, 2, Limits(rows=64, width=129, elements=2048)),
+        Profile("quick", 16, 2, Limits(rows=33, width=65, elements=600)),
+        Profile("default", 120, 2, Limits(rows=64, width=129, elements=2048)),
         Profile("nightly", 2000, 4, Limits(rows=256, width=256, elements=65536)),
     )
 }

@@ -52,8 +52,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+_active: list[pytest.Config] = []
+
+
+def active_profile() -> Profile:
+    """The profile of the pytest run that is going on, or the default one."""
+    name = _active[-1].getoption("--scan-profile") if _active else "default"
+    return PROFILES[name]
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Forget the run."""
+    _active.remove(config)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Start with an empty tally."""
+    _active.append(config)
     config.stash[_TALLY] = Tally()
     config.stash[_STARTED] = time.monotonic()
 

@@ -71,6 +71,8 @@ def where_it_first_goes_wrong(examination: Examination) -> str:
         return f"stage {examination.outcome.rejection.stage.value}"
     if examination.outcome.status is not Status.COMPLETED:
         return "the process ended before a result"
+    if examination.kernel.dialect == "host":
+        return "the host function"
     return "the program as written (tensor graph), before any compiler pass"
 
 

@@ -166,11 +166,12 @@ def cases(
     distributions: tuple[str, ...] = (),
 ) -> Case:
     """Cases that ``kernel`` can express, with every axis drawn unless it is narrowed."""
-    inclusive = is_inclusive(kernel)
-    usable = [f for f in formats if is_expressible(kernel, inclusive, f)] or list(formats[:1])
+    usable = [f for f in formats if is_expressible(kernel, f)] or list(formats[:1])
     triple = draw(st.sampled_from(usable))
-    rows, width = draw(shapes(limits))
-    skeleton = Case(kernel.name, kernel.dialect, rows, width, triple, inclusive)
+    fixed = fixed_shape(kernel)
+    drawn = draw(shapes(limits))
+    rows, width = fixed[0] or drawn[0], fixed[1] or drawn[1]
+    skeleton = smallest_case(kernel, triple).with_(rows=rows, width=width)
     chunk = draw(st.one_of(st.just(0), sizes(max(rows, 1))))
     if kernel.inexpressible(skeleton.with_(chunk=chunk)) is None:
         skeleton = skeleton.with_(chunk=chunk)
@@ -195,15 +196,37 @@ def cases(
     )
 
 
-def is_expressible(kernel: Kernel, inclusive: bool, formats: Formats) -> bool:
+def smallest_case(kernel: Kernel, formats: Formats = Formats()) -> Case:  # noqa: B008 - frozen
+    """One row and one column, or the shape that the kernel fixes."""
+    rows, width = fixed_shape(kernel)
+    case = Case(kernel.name, kernel.dialect, rows or 1, width or 1, formats)
+    return case.with_(inclusive=is_inclusive(kernel))
+
+
+def fixed_shape(kernel: Kernel) -> tuple[int | None, int | None]:
+    """Rows and width that a kernel's source fixes; None where they can be drawn."""
+    rows, width = getattr(kernel, "fixed_shape", (None, None))
+    return rows, width
+
+
+def is_expressible(kernel: Kernel, formats: Formats) -> bool:
     """Whether the kernel takes these formats at all."""
-    smallest = Case(kernel.name, kernel.dialect, formats=formats, inclusive=inclusive)
-    return kernel.inexpressible(smallest) is None
+    return kernel.inexpressible(smallest_case(kernel, formats)) is None
+
+
+def shares_memory(kernel: Kernel) -> bool:
+    """Whether the kernel can be called with buffers that are one tensor."""
+    smallest = smallest_case(kernel)
+    return any(
+        kernel.inexpressible(smallest.with_(aliasing=a)) is None
+        for a in Aliasing
+        if a is not Aliasing.DISTINCT
+    )
 
 
 def is_inclusive(kernel: Kernel) -> bool:
     """Whether the kernel is an inclusive scan; a kernel is one or the other."""
-    return is_expressible(kernel, True, Formats()) or not is_expressible(kernel, False, Formats())
+    return kernel.scan(Case(kernel.name, kernel.dialect)).inclusive
 
 
 def _expressible(kernel: Kernel, skeleton: Case, carry: tuple[CarryInit, ...]) -> list[CarryInit]:

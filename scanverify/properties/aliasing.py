@@ -9,7 +9,7 @@ from scanverify.examiner import Examiner
 from scanverify.kernel import Kernel
 from scanverify.properties import Property
 from scanverify.properties.oracle import INITIALISED
-from scanverify.strategies import Limits, cases
+from scanverify.strategies import Limits, cases, shares_memory
 
 SHARED = tuple(a for a in Aliasing if a is not Aliasing.DISTINCT)
 
@@ -30,5 +30,6 @@ PROPERTIES = (
         "with buffers that share memory the result is right, or the program is rejected",
         _aliased_cases,
         _never_silently_wrong,
+        claimed_by=shares_memory,
     ),
 )

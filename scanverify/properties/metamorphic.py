@@ -21,7 +21,7 @@ from scanverify.formats import FloatArray
 from scanverify.kernel import Kernel, bundled_kernels
 from scanverify.oracle import Axis, Scan
 from scanverify.properties import Property
-from scanverify.strategies import Limits, cases, is_inclusive
+from scanverify.strategies import Limits, cases, fixed_shape, is_inclusive, shares_memory
 from scanverify.verdict import Kind, Verdict
 
 FLOAT_FORMATS = (
@@ -257,6 +257,15 @@ def _is_named(*names: str) -> Callable[[Kernel], bool]:
     return lambda kernel: kernel.name in names
 
 
+def _has_options(kernel: Kernel) -> bool:
+    """Whether tile shapes and loop options of the case reach the program."""
+    return kernel.dialect == "pypto" and getattr(kernel, "has_options", True)
+
+
+def _may_change_rows(kernel: Kernel) -> bool:
+    return fixed_shape(kernel)[0] is None
+
+
 def _is_batch(kernel: Kernel) -> bool:
     return scan_of(kernel).axis is not Axis.FLAT and not scan_of(kernel).decayed
 
@@ -274,20 +283,22 @@ PROPERTIES = (
         "prefix",
         "the scan of the first rows is the first rows of the scan (within the bounds)",
         _prefix,
-        lambda kernel: not scan_of(kernel).reverse and not scan_of(kernel).decayed,
+        lambda kernel: (
+            not scan_of(kernel).reverse and not scan_of(kernel).decayed and _may_change_rows(kernel)
+        ),
     ),
     _law(
         "concatenation_with_carry_in",
         "scanning on from the last sum gives the whole scan (within the bounds)",
         _concatenated,
-        is_flat_forward,
+        lambda kernel: is_flat_forward(kernel) and _may_change_rows(kernel),
         formats=FLOAT_FORMATS,
     ),
     _law(
         "zero_padding",
         "rows of zeros change nothing before them and repeat the last sum after",
         _padded,
-        is_flat_forward,
+        lambda kernel: is_flat_forward(kernel) and _may_change_rows(kernel),
     ),
     _law("last_is_the_sum", "the last element is the sum of all", _last_is_sum, is_flat_forward),
     _law(
@@ -308,8 +319,18 @@ PROPERTIES = (
         _reversed,
         _is_named("reverse"),
     ),
-    _law("tile_shape_invariance", "tile shapes change no result (within the bounds)", _other_tiles),
-    _law("loop_option_invariance", "unrolling and submission change no bit", _other_loops),
+    _law(
+        "tile_shape_invariance",
+        "tile shapes change no result (within the bounds)",
+        _other_tiles,
+        _has_options,
+    ),
+    _law(
+        "loop_option_invariance",
+        "unrolling and submission change no bit",
+        _other_loops,
+        _has_options,
+    ),
     _law(
         "batch_independence",
         "a NaN in one line leaves the other lines as they are (bitwise)",
@@ -321,12 +342,15 @@ PROPERTIES = (
         "aliased_equals_unaliased",
         "a right result with shared memory has the bits of one without",
         _unaliased,
+        shares_memory,
         aliasing=tuple(a for a in Aliasing if a is not Aliasing.DISTINCT),
     ),
     _law(
         "all_algorithms_agree",
         "every flat scan agrees with ScanU (within the bounds)",
         _as_scanu,
-        lambda kernel: is_flat_forward(kernel) and kernel.name != "scanu",
+        lambda kernel: (
+            is_flat_forward(kernel) and kernel.name != "scanu" and kernel.dialect == "pypto"
+        ),
     ),
 )

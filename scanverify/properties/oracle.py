@@ -11,7 +11,7 @@ from scanverify.case import Aliasing, CarryInit, Case
 from scanverify.examiner import Examiner
 from scanverify.kernel import Kernel
 from scanverify.properties import Property
-from scanverify.strategies import UNSUPPORTED_FORMATS, Limits, cases, is_expressible, is_inclusive
+from scanverify.strategies import UNSUPPORTED_FORMATS, Limits, cases, is_expressible
 
 #: All ways to start the carry but the one that PyPTO has to reject.
 INITIALISED = tuple(c for c in CarryInit if c is not CarryInit.OMITTED)
@@ -40,7 +40,7 @@ def _unsupported_cases(kernel: Kernel, limits: Limits) -> st.SearchStrategy[Case
 
 def _takes_unsupported_formats(kernel: Kernel) -> bool:
     return kernel.dialect == "pypto" and any(
-        is_expressible(kernel, is_inclusive(kernel), formats) for formats in UNSUPPORTED_FORMATS
+        is_expressible(kernel, formats) for formats in UNSUPPORTED_FORMATS
     )
 
 

@@ -37,6 +37,8 @@ PROPERTIES = (
         "NaN, infinities and subnormals come out as the algorithm's own operations make them",
         _special_cases,
         _as_ieee_has_it,
+        # a kernel that declares no dataflow of its own promises nothing here
+        claimed_by=lambda kernel: getattr(kernel, "promises_special_values", True),
         weight=0.3,
     ),
 )

@@ -22,20 +22,12 @@ import numpy as np
 
 from scanverify.simulators.calculator import compiler_version, load_calculator
 from scanverify.simulators.frames import Arrays
+from scanverify.simulators.source import execute_source, tensors_of
 from scanverify.simulators.task_graph_runner import LAST_PASS, read_task_graph
 from scanverify.simulators.worker import SetupError
 
 #: The versions whose JIT path zeroes its inputs, see :func:`_hand_over_the_real_inputs`.
 ZEROES_ITS_INPUTS = ("0.2.0",)
-_TORCH_DTYPES = {
-    "fp32": "float32",
-    "fp16": "float16",
-    "bf16": "bfloat16",
-    "int8": "int8",
-    "int16": "int16",
-    "int32": "int32",
-    "int64": "int64",
-}
 _ADDRESS = re.compile(r"\s*\[0x[0-9a-f]+\]")
 _STACK_LINE = re.compile(r"\(\+0x[0-9a-f]+\)|\.so(\.\d+)*\(|\+0x[0-9a-f]+\)")
 #: What the interpreter's own errors say; compilation and execution are one call to PyPTO.
@@ -130,8 +122,8 @@ def run(job: dict[str, Any], arrays: Arrays, scratch: Path) -> tuple[dict[str, A
     stage = "source"
     try:
         started = time.perf_counter()
-        functions = _execute_source(job["program"], directory)
-        tensors = _tensors(job["buffers"], arrays)
+        functions = execute_source(job["program"], directory)
+        tensors = tensors_of(job["buffers"], arrays)
         seconds["source"] = time.perf_counter() - started
         passes: list[dict[str, Any]] = []
         tasks: list[dict[str, Any]] = []
@@ -180,35 +172,6 @@ def _with_arguments(
             for access in task["accesses"]
         ]
     return tasks
-
-
-def _execute_source(source: str, directory: Path) -> dict[str, Any]:
-    # PyPTO's parser reads a function's source back from its file
-    path = directory / "program.py"
-    path.write_text(source)
-    namespace: dict[str, Any] = {"__name__": "program", "__file__": str(path)}
-    import linecache
-
-    linecache.checkcache(str(path))
-    exec(compile(source, str(path), "exec", dont_inherit=True), namespace)
-    return namespace
-
-
-def _tensors(buffers: dict[str, list[Any]], arrays: Arrays) -> dict[str, Any]:
-    import torch
-
-    tensors = {}
-    for name, (allocation, fmt, start, shape) in buffers.items():
-        flat = torch.from_numpy(_torch_readable(arrays[allocation]))
-        dtype = getattr(torch, _TORCH_DTYPES[fmt])
-        count = int(np.prod(shape, dtype=np.int64))
-        tensors[name] = flat.view(dtype)[start : start + count].view(*shape)
-    return tensors
-
-
-def _torch_readable(array: Any) -> Any:
-    # torch has views between dtypes of one size, but no unsigned 16-bit arithmetic to start from
-    return array.view(np.int16) if array.dtype == np.uint16 else array
 
 
 def _run_step(function: Any, tensors: list[Any], job: dict[str, Any]) -> Path:

@@ -1,0 +1,3 @@
+import scanverify
+
+test_scan = scanverify.properties_of("scanu_split.py")

@@ -1,0 +1,24 @@
+"""The simulator ``host``: a plain numpy or torch function, run in a worker process.
+
+No PyPTO here: a first check of an algorithm before it is ported, and the way to hold a peer
+(``torch.cumsum``, a jitted function) to the same properties.
+"""
+
+from __future__ import annotations
+
+from scanverify.simulators.session import WorkerSession
+
+
+class Host:
+    """Whatever runs the user's function: this machine."""
+
+    name = "host"
+    dialect = "host"
+    limits = ("It runs a host function: nothing is compiled by PyPTO.",)
+
+    def open(self, timeout: float = 120.0) -> WorkerSession:
+        """Start a worker."""
+        return WorkerSession(self.name, "host_runner", timeout)
+
+
+SIMULATOR = Host()

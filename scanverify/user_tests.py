@@ -1,0 +1,53 @@
+"""Test modules of three lines for a user's own kernel."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from scanverify import pytest_plugin
+from scanverify.check import claimed_properties
+from scanverify.user_kernel import UserKernelError, load_user_kernel
+
+
+def properties_of(target: str, **declared: Any) -> Callable[..., None]:
+    """A pytest test of every property on the kernel ``"FILE.py"`` or ``"FILE.py:FUNCTION"``.
+
+    The file is looked for beside the test module first. ``declared`` (``computes``,
+    ``inclusive``, ``reverse``, ``accumulate``) says what the kernel's own decorator does not.
+    Examples are divided over shards, which xdist spreads over its workers::
+
+        import scanverify
+
+        test_scan = scanverify.properties_of("my_scan.py:kernel", computes="flat")
+    """
+    caller = inspect.stack()[1].filename
+    beside = Path(caller).parent / target
+    path = str(beside) if Path(str(beside).partition(":")[0]).exists() else target
+    try:
+        kernel = load_user_kernel(path, declared, None)
+    except UserKernelError as error:
+        raise pytest.UsageError(str(error)) from None
+    profile = pytest_plugin.active_profile()
+
+    @pytest.mark.parametrize("shard", range(profile.shards))
+    @pytest.mark.parametrize("prop", claimed_properties(kernel), ids=lambda prop: prop.name)
+    @settings(
+        max_examples=max(4, profile.examples // 4),
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(data=st.data())
+    def test(prop: Any, shard: int, bench: pytest_plugin.Bench, data: st.DataObject) -> None:
+        case = data.draw(prop.cases(kernel, bench.profile.limits), label="case")
+        bench.check(prop, case, kernel)
+
+    named: Callable[..., None] = test
+    named.__doc__ = f"The properties of {kernel.summary}."
+    return named
