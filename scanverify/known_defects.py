@@ -11,7 +11,16 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from scanverify.case import Aliasing, CarryInit, Case, Data, Formats, LoopOptions, Tiles
+from scanverify.case import (
+    Aliasing,
+    CarryInit,
+    Case,
+    Data,
+    Formats,
+    LoopOptions,
+    PassSelection,
+    Tiles,
+)
 from scanverify.verdict import Kind, Verdict
 
 
@@ -181,6 +190,33 @@ KNOWN_DEFECTS: tuple[KnownDefect, ...] = (
             aliasing=Aliasing.OUT_ONE_ROW_BELOW,
             task_graph=True,
             data=Data("ones"),
+        ),
+    ),
+    KnownDefect(
+        name="overlap-in-one-tensor-changes-with-the-passes",
+        summary=(
+            "A loop, unrolled by 2, that reads rows of a tensor and writes the rows above them, in "
+            "more than one vector tile: the program as written is right, and the graph after "
+            "the passes computes other rows."
+        ),
+        simulator="pypto",
+        concerns=lambda case: (
+            case.kernel == "scanu"
+            and case.aliasing in (Aliasing.OUT_ONE_ROW_ABOVE, Aliasing.OUT_ONE_ROW_BELOW)
+            and case.width > case.tiles.vector[1]
+            and max(case.loop.unroll, default=1) > 1
+        ),
+        kinds=(Kind.PASS_UNSTABLE,),
+        says="",
+        smallest=Case(
+            kernel="scanu",
+            rows=2,
+            width=18,
+            aliasing=Aliasing.OUT_ONE_ROW_ABOVE,
+            tiles=Tiles((16, 16, 16), (16, 16)),
+            loop=LoopOptions(unroll=(2, 1)),
+            passes=PassSelection.LAST,
+            data=Data("values", values=(0.0,) * 33 + (1.0, 0.0, 0.0)),
         ),
     ),
     KnownDefect(

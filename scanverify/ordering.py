@@ -7,7 +7,8 @@ tells: tasks with their successors, and what memory each reads and writes.
 What orders two tasks: being of two kernel calls (a stream runs them one after the other), being
 of two submissions of one call, or a path of successors. Arguments lie in fixed memory, so every
 overlap counts; a kernel's own tensors may be renamed by the compiler, so there only reads after
-writes do.
+writes do. Within one call of a function PyPTO reads the values from before the call: a read and a
+write of two of its tasks are a write after a read, whatever their numbers.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ class Task:
     """A runtime task: which call and submission it belongs to, what follows it, what it touches.
 
     ``identity`` counts in program order within a submission; ``successors`` are identities there.
+    ``call`` tells which tasks belong to one call of a function (an iteration of a loop's body).
     """
 
     step: int
@@ -57,6 +59,7 @@ class Task:
     core: str
     successors: tuple[int, ...]
     accesses: tuple[Access, ...]
+    call: int = 0
 
     def __str__(self) -> str:
         return f"{self.name}[{self.iteration}] on {self.core}"
@@ -137,13 +140,7 @@ def _overlaps(earlier: Task, later: Task, places: Mapping[str, Place]) -> list[C
         for other in later.accesses:
             if not (one.writes or other.writes):
                 continue
-            kind = (
-                "read after write"
-                if one.writes and not other.writes
-                else "write after write"
-                if one.writes
-                else "write after read"
-            )
+            kind = _kind(one.writes, other.writes, earlier.call == later.call)
             own_tensor = one.tensor not in places or other.tensor not in places
             if own_tensor and (one.tensor != other.tensor or kind != "read after write"):
                 continue
@@ -151,6 +148,14 @@ def _overlaps(earlier: Task, later: Task, places: Mapping[str, Place]) -> list[C
             if shared is not None:
                 found.append(Conflict(kind, earlier, later, one, other, *shared))
     return found
+
+
+def _kind(first_writes: bool, second_writes: bool, same_call: bool) -> str:
+    if first_writes and second_writes:
+        return "write after write"
+    if first_writes and not same_call:
+        return "read after write"
+    return "write after read"
 
 
 def _bytes_of(access: Access, places: Mapping[str, Place]) -> tuple[str, NDArray[np.int64], int]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from scanverify.case import Aliasing, Case, Data
+from scanverify.case import Aliasing, Case, Data, Tiles
 from scanverify.examine import examine
 from scanverify.kernel import kernel_of
 from scanverify.ordering import Access, Place, Task, find_conflicts
@@ -19,8 +19,9 @@ def access(tensor, writes, row, rows=1):
     return Access(tensor, writes, (row, 0), (rows, 8), (4, 8), "COPY_OUT" if writes else "COPY_IN")
 
 
-def task(identity, *accesses, successors=(), submission=0, step=0):
-    return Task(step, submission, identity, f"t{identity}", "i", "AIV", successors, accesses)
+def task(identity, *accesses, successors=(), submission=0, step=0, call=None):
+    name, call = f"t{identity}", identity if call is None else call
+    return Task(step, submission, identity, name, "i", "AIV", successors, accesses, call)
 
 
 def kinds(*tasks):
@@ -75,6 +76,18 @@ def test_a_kernels_own_tensor_counts_for_reads_after_writes_alone():
     one, other = access("own", True, 0), access("own", False, 0)
     assert kinds(task(0, one), task(1, other)) == ["read after write"]
     assert kinds(task(0, other), task(1, one)) == []
+
+
+def test_within_one_call_a_read_is_of_what_was_there_before():
+    one, other = access("own", True, 0), access("own", False, 0)
+    assert kinds(task(0, one, call=7), task(1, other, call=7)) == []
+    one, other = access("x", True, 0), access("x", False, 0)
+    assert kinds(task(0, one, call=7), task(1, other, call=7)) == ["write after read"]
+
+
+def test_a_row_in_two_vector_tiles_is_ordered(session):
+    case = Case("scanu", rows=3, width=10, tiles=Tiles(vector=(16, 8)), task_graph=True)
+    assert examine(case, kernel_of(case), session).verdict.kind is Kind.PASS
 
 
 def graph(session, **changes):

@@ -13,7 +13,7 @@ from scanverify.strategies import Limits, cases
 
 def _carry_cases(kernel: Kernel, limits: Limits) -> st.SearchStrategy[Case]:
     # half of them without an initial value: the question that authors ask
-    omitted = cases(kernel, limits, aliasing=(Aliasing.DISTINCT,), carry=(CarryInit.OMITTED,))
+    omitted = cases(kernel, limits, carry=(CarryInit.OMITTED,))
     every = cases(kernel, limits, aliasing=(Aliasing.DISTINCT,))
     return st.one_of(every, omitted)
 

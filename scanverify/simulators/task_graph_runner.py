@@ -15,6 +15,8 @@ from typing import Any
 
 #: The pass whose operations are those that the tasks execute.
 LAST_PASS = "CodegenPreproc"
+#: A task's number holds the number of its function's call above its own within the call.
+CALL_SHIFT = 20
 
 
 @dataclass
@@ -97,6 +99,7 @@ def read_task_graph(output: Path, verify: Path, step: int) -> list[dict[str, Any
                 "iteration": run.iteration,
                 "core": task["coreType"],
                 "successors": task["successors"],
+                "call": task["taskId"] >> CALL_SHIFT,
                 "accesses": [access for access in named if access["tensor"]],
             }
         )
