@@ -1,0 +1,50 @@
+"""What the documents say can be done, can."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from scanverify.cli import main
+from scanverify.kernel import bundled_kernels
+from scanverify.user_kernel import load_user_kernel
+
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def test_the_declared_kernel_of_the_docs_can_be_read(tmp_path):
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/your-kernel.md").read_text(), re.S)
+    path = tmp_path / "my_scan.py"
+    path.write_text(blocks[0])
+    kernel = load_user_kernel(str(path), {}, None)
+    assert [p.role for p in kernel.parameters] == ["x", "upper", "temporary", "out"]
+    assert kernel.fixed_shape == (None, None)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_and_named_files_exist(document):
+    text = document.read_text()
+    for target in re.findall(r"\]\(((?!http)[^)#]+)\)", text):
+        assert (document.parent / target).exists(), target
+    for target in re.findall(
+        r"`((?:scanverify|docs|examples|properties)/[\w/]+\.(?:py|md))`", text
+    ):
+        assert (ROOT / target).exists(), target
+
+
+def test_every_algorithm_stands_in_the_table_of_special_values():
+    table = (ROOT / "docs/bounds.md").read_text()
+    for name in bundled_kernels():
+        assert name in table, name
+
+
+def test_options_that_the_docs_name_exist(capsys):
+    with pytest.raises(SystemExit):
+        main(["check", "--help"])
+    options = capsys.readouterr().out
+    for option in re.findall(r"`(--[a-z-]+)", (ROOT / "docs/your-kernel.md").read_text()):
+        if not option.startswith("--scan"):
+            assert option in options, option
