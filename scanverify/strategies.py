@@ -189,7 +189,7 @@ def cases(
     aliased = [a for a in aliasing if kernel.inexpressible(skeleton.with_(aliasing=a)) is None]
     return skeleton.with_(
         aliasing=draw(st.sampled_from(aliased)) if aliased else aliasing[0],
-        tiles=draw(st.one_of(st.just(_plain_tiles(triple)), tiles(triple))),
+        tiles=draw(st.one_of(st.just(plain_tiles(triple)), tiles(triple))),
         loop=draw(st.one_of(st.just(LoopOptions()), loop_options())),
         passes=draw(st.sampled_from(passes)),
         data=numbers,
@@ -234,7 +234,8 @@ def _expressible(kernel: Kernel, skeleton: Case, carry: tuple[CarryInit, ...]) -
     return ways or list(carry[:1])
 
 
-def _plain_tiles(formats: Formats) -> Tiles:
+def plain_tiles(formats: Formats) -> Tiles:
+    """The smallest usual tile shapes that are legal for these formats."""
     k = max(16, 32 // formats.triple[0].dtype.itemsize)
     lanes = 32 // min(f.dtype.itemsize for f in formats.triple)
     return Tiles((16, k, k), (16, max(64, math.lcm(64, lanes))))
