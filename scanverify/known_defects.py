@@ -94,7 +94,7 @@ KNOWN_DEFECTS: tuple[KnownDefect, ...] = (
         ),
         simulator="pypto",
         concerns=_unrolled_loop_from_a_later_start,
-        kinds=(Kind.MISMATCH, Kind.OUT_OF_BOUNDS_WRITE),
+        kinds=(Kind.MISMATCH, Kind.OUT_OF_BOUNDS_WRITE, Kind.INCONSISTENT),
         says="",
         smallest=Case(
             kernel="scanu",
@@ -112,7 +112,7 @@ KNOWN_DEFECTS: tuple[KnownDefect, ...] = (
         ),
         simulator="pypto",
         concerns=_unrolled_with_a_remainder_and_no_one,
-        kinds=(Kind.OUT_OF_BOUNDS_WRITE, Kind.MISMATCH, Kind.REJECTED),
+        kinds=(Kind.OUT_OF_BOUNDS_WRITE, Kind.MISMATCH, Kind.REJECTED, Kind.INCONSISTENT),
         says="^(?!at )|OpError",
         smallest=Case(
             kernel="scanu",
