@@ -30,6 +30,10 @@ from scanverify.simulators.worker import EXIT_PROTOCOL
 RETRIES_AFTER_SIGKILL = 3
 
 
+#: Scratch directories younger than this are never swept.
+SECONDS_UNTIL_SWEPT = 60.0
+
+
 class SimulatorUnavailable(Exception):
     """The simulator cannot be used here; one sentence that says why and what to do."""
 
@@ -81,9 +85,14 @@ class Scratch:
 
 
 def _sweep(root: Path) -> None:
-    """Remove scratch directories whose owner is gone: nobody holds their lock."""
+    """Remove scratch directories whose owner is gone: nobody holds their lock.
+
+    A new one is left alone: its owner may not have come to locking it yet.
+    """
     for path in root.glob("scanverify-*"):
         try:
+            if time.time() - path.stat().st_mtime < SECONDS_UNTIL_SWEPT:
+                continue
             lock = os.open(path / ".owner", os.O_RDWR)
         except OSError:
             continue
