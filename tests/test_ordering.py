@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -121,6 +122,9 @@ def test_a_real_race_is_found(session):
     assert examination.verdict.kind is Kind.RACE
     assert "write after read" in examination.verdict.summary
     assert "x/x" in examination.verdict.summary
+    program = kernel_of(examination.case).program(examination.case).source.splitlines()
+    line = int(re.search(r"program\.py:(\d+)", examination.verdict.summary).group(1))
+    assert "pypto.matmul(x, u, ACC)" in program[line - 1]
 
 
 def test_the_same_without_a_second_tile_has_none(session):

@@ -342,7 +342,7 @@ PROPERTIES = (
         "batch_independence",
         "a NaN in one line leaves the other lines as they are (bitwise)",
         _batch,
-        lambda kernel: _is_batch(kernel) and kernel.name != "column_scans",
+        _is_batch,
         formats=FLOAT_FORMATS,
     ),
     _law(

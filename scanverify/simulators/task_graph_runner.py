@@ -58,7 +58,8 @@ class _Tensors:
 
 def read_task_graph(output: Path, verify: Path, step: int) -> list[dict[str, Any]]:
     """The tasks of one kernel call, as plain data for :class:`scanverify.ordering.Task`."""
-    tensors = _Tensors(json.loads((output / "program.json").read_text()))
+    program = json.loads((output / "program.json").read_text())
+    tensors, lines = _Tensors(program), _source_lines(program)
     runs: dict[tuple[str, str], list[_Run]] = {}
     with (verify / "verify_result_metadata.csv").open(newline="") as stream:
         for row in csv.DictReader(stream):
@@ -95,7 +96,8 @@ def read_task_graph(output: Path, verify: Path, step: int) -> list[dict[str, Any
                 "step": step,
                 "submission": task["seqNo"],
                 "identity": task["taskId"],
-                "name": f"{step}:{task['rootIndex']}.{task['leafIndex']}",
+                "name": f"{step}:{task['rootIndex']}.{task['leafIndex']}"
+                + lines.get(str(task["funcHash"]), ""),
                 "iteration": run.iteration,
                 "core": task["coreType"],
                 "successors": task["successors"],
@@ -103,6 +105,21 @@ def read_task_graph(output: Path, verify: Path, step: int) -> list[dict[str, Any
                 "accesses": [access for access in named if access["tensor"]],
             }
         )
+    return found
+
+
+def _source_lines(program: dict[str, Any]) -> dict[str, str]:
+    """Where in the source each function's operations stand; copies have no place of their own."""
+    found = {}
+    for function in program["functions"]:
+        places = {
+            (Path(operation["file"]).name, operation["line"])
+            for operation in function["operations"]
+            if operation.get("file")
+        }
+        if places:
+            text = ", ".join(f"{name}:{line}" for name, line in sorted(places))
+            found[str(function["hash"])] = f" ({text})"
     return found
 
 
