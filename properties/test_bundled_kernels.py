@@ -18,7 +18,7 @@ from scanverify.properties import all_properties
 def make_test(prop, kernel):
     examples = settings.default.max_examples * prop.weight * breadth(kernel)
 
-    @settings(max_examples=max(4, round(examples)))
+    @settings(max_examples=max(2, round(examples)))
     @given(data=st.data())
     def test(shard, bench, data):
         case = data.draw(prop.cases(kernel, bench.profile.limits), label="case")
