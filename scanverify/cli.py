@@ -338,12 +338,12 @@ def _start(name: str) -> str:
     except SimulatorUnavailable as error:
         return f"unusable: {error}"
     try:
-        environment = session.environment
+        environment, proof = session.environment, session.proof
     finally:
         session.close()
     versions = ", ".join(f"{k} {v}" for k, v in environment.versions.items())
     around = ", ".join(environment.workarounds) or "none"
-    return f"ready; self-test right; {versions}; workarounds: {around}"
+    return f"ready; {proof}; {versions}; workarounds: {around}"
 
 
 if __name__ == "__main__":

@@ -24,6 +24,10 @@ class Session(Protocol):
     def environment(self) -> Environment:
         """Versions and machine."""
 
+    @property
+    def proof(self) -> str:
+        """What it showed of itself when it was opened, for ``scanverify doctor``."""
+
     def run(self, case: Case, kernel: Kernel, before: Memory, tolerance: float) -> Outcome:
         """Run ``case`` on memory as ``before`` has it, which stays as it is.
 

@@ -23,6 +23,9 @@ PASSES: dict[PassSelection, list[str] | None] = {
 class WorkerSession:
     """One worker and the cases it is given; a subclass says how it proves itself at the start."""
 
+    #: what the start has shown, for ``scanverify doctor``
+    proof = "no self-test"
+
     def __init__(self, name: str, runner: str, timeout: float) -> None:
         self._name = name
         self._timeout = timeout
