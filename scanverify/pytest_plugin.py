@@ -46,7 +46,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--scan-timeout",
         type=float,
-        default=120.0,
+        default=40.0,
         metavar="SECONDS",
         help="how long one case may take (default: %(default)s)",
     )
