@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from multiprocessing import get_context
 from pathlib import Path
@@ -69,9 +69,8 @@ def check_property(kernel: Kernel, prop: Property, session: Session, plan: Plan)
         if time.time() < plan.deadline:
             prop.holds(case, examiner)
 
-    timed = Property(prop.name, prop.statement, prop.cases, holds, prop.claimed_by, prop.weight)
     violation = find_counterexample(
-        timed,
+        replace(prop, holds=holds),
         Examiner(kernel, session, record),
         plan.limits,
         examples=max(3, round(plan.examples * prop.weight)),

@@ -66,8 +66,7 @@ def _smaller(case: Case) -> Iterator[Case]:
     yield from _narrower(case)
     if case.formats != Formats():
         yield from _legal(case, formats=Formats())
-    for aliasing in (Aliasing.DISTINCT,):
-        yield from _legal(case, aliasing=aliasing)
+    yield from _legal(case, aliasing=Aliasing.DISTINCT)
     yield from _legal(case, carry=CarryInit.ZEROS, data=_with_carry(case.data, 0.0))
     yield from _legal(case, tiles=Tiles())
     yield from _legal(case, loop=LoopOptions())

@@ -6,7 +6,7 @@ Domain code, numpy alone.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -111,7 +111,6 @@ class Verdict:
     tightness: float = 0.0
     exact: bool = False
     unbounded: int = 0
-    caveats: tuple[str, ...] = field(default=())
 
 
 class DeclarationError(Exception):
