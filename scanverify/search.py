@@ -1,17 +1,104 @@
-"""The search for a counterexample: one property, one kernel, Hypothesis in between."""
+"""The search for counterexamples: one property, one kernel, Hypothesis in between."""
 
 from __future__ import annotations
 
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import seed as with_seed
+import contextlib
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from random import Random
+
+from hypothesis import HealthCheck, Phase, find, settings
 from hypothesis.database import ExampleDatabase
-from hypothesis.errors import Flaky
+from hypothesis.errors import Flaky, NoSuchExample
 
 from scanverify.case import Case
 from scanverify.examiner import Examiner, Violation
 from scanverify.properties import Property
 from scanverify.shrink import shrink
+from scanverify.signature import Signature, signature_of
 from scanverify.strategies import Limits
+
+#: How many kinds of failure one search follows up, beside the first one.
+MOST_KINDS = 8
+
+
+@dataclass
+class Found:
+    """What a search came to: the smallest violation of each kind of failure, and how often."""
+
+    violations: dict[Signature, Violation] = field(default_factory=dict)
+    #: failing cases by kind, until the first new one (what comes after it is shrinking)
+    hits: Counter[Signature] = field(default_factory=Counter)
+
+    @property
+    def first(self) -> Violation | None:
+        """The violation that the search was stopped by."""
+        return next(iter(self.violations.values()), None)
+
+
+def find_counterexamples(
+    prop: Property,
+    examiner: Examiner,
+    limits: Limits,
+    *,
+    examples: int,
+    seed: int | None = None,
+    database: ExampleDatabase | None = None,
+    known: Collection[str] = (),
+    shrink_seconds: float = 60.0,
+) -> Found:
+    """Search until a failure of a new kind turns up, or ``examples`` cases have passed.
+
+    Kinds whose signature's key is ``known`` are counted and passed over. Other
+    kinds met while Hypothesis shrinks the first one are shrunk as well. A kernel whose
+    result changes from run to run may pass when it is tried again; then the smallest
+    violation that was seen is returned all the same.
+    """
+    found = Found()
+    target: Signature | None = None
+
+    def fails(case: Case) -> bool:
+        nonlocal target
+        try:
+            prop.holds(case, examiner)
+        except Violation as violation:
+            signature = signature_of(violation.finding, prop.name)
+            if target is None:
+                found.hits[signature] += 1
+            if signature.key in known:
+                return False
+            if target is None:
+                target = signature
+            best = found.violations.get(signature)
+            if best is None and len(found.violations) > MOST_KINDS:
+                return False
+            if best is None or _size(violation) <= _size(best):
+                found.violations[signature] = violation
+            return signature == target
+        return False
+
+    chosen = settings(
+        max_examples=examples,
+        deadline=None,
+        database=database,
+        suppress_health_check=list(HealthCheck),
+        phases=[p for p in Phase if p is not Phase.explain],
+        print_blob=False,
+    )
+    # a flaky failure has been seen, if not again: it is among the violations
+    with contextlib.suppress(NoSuchExample, Flaky):
+        find(
+            prop.cases(examiner.kernel, limits),
+            fails,
+            settings=chosen,
+            random=None if seed is None else Random(seed),
+            database_key=f"{prop.name}--{examiner.kernel.name}".encode(),
+        )
+    for signature, violation in found.violations.items():
+        smallest = smallest_like(violation, prop, examiner, shrink_seconds)
+        found.violations[signature] = smallest
+    return found
 
 
 def find_counterexample(
@@ -23,38 +110,11 @@ def find_counterexample(
     seed: int | None = None,
     database: ExampleDatabase | None = None,
 ) -> Violation | None:
-    """The smallest counterexample that Hypothesis comes to, or None after ``examples`` cases.
-
-    A kernel whose result changes from run to run may pass when it is tried again;
-    then the smallest violation that was seen is returned all the same.
-    """
-    seen: list[Violation] = []
-
-    def check(case: Case) -> None:
-        try:
-            prop.holds(case, examiner)
-        except Violation as violation:
-            seen.append(violation)
-            raise
-
-    test = given(prop.cases(examiner.kernel, limits))(check)
-    test = settings(
-        max_examples=examples,
-        deadline=None,
-        database=database,
-        suppress_health_check=list(HealthCheck),
-        phases=[p for p in Phase if p is not Phase.explain],
-        print_blob=False,
-    )(test)
-    if seed is not None:
-        test = with_seed(seed)(test)
-    try:
-        test()
-    except Violation as violation:
-        return smallest_like(violation, prop, examiner)
-    except Flaky:
-        return min(seen, key=_size)
-    return None
+    """The smallest counterexample of the first kind, or None after ``examples`` cases."""
+    found = find_counterexamples(
+        prop, examiner, limits, examples=examples, seed=seed, database=database
+    )
+    return found.first
 
 
 def smallest_like(

@@ -186,7 +186,7 @@ def judge(expected: Expectation, before: Memory, outcome: Outcome) -> Verdict:
             f"the first at element {index} of {base}",
         )
     got = after.values("out").reshape(expected.value.shape)
-    wrong = _wrong(got, expected)
+    wrong = wrong_elements(got, expected)
     tightness = _tightness(got, expected)
     poisoned = _still_poison(after) & wrong
     unstable = _first_unstable_pass(outcome)
@@ -256,9 +256,10 @@ def _without_result(outcome: Outcome) -> Verdict:
     return Verdict(kind, outcome.detail)
 
 
-def _wrong(
+def wrong_elements(
     got: FloatArray, expected: Expectation
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    """Which elements of ``out`` leave the rigorous bound, or are not the NaN or infinity due."""
     with np.errstate(invalid="ignore"):
         within = np.abs(got - expected.value) <= expected.bound
     finite = np.isfinite(expected.value)
