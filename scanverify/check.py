@@ -14,7 +14,8 @@ from scanverify.case import Case
 from scanverify.examiner import Examiner, Finding
 from scanverify.kernel import Kernel
 from scanverify.properties import Property, all_properties
-from scanverify.report import text_report, write_report
+from scanverify.report import text_report
+from scanverify.report_folder import write_report
 from scanverify.search import find_counterexample
 from scanverify.simulators import Session, simulators
 from scanverify.strategies import Limits

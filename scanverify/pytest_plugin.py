@@ -16,7 +16,8 @@ from scanverify.examiner import Examiner, Finding, Violation
 from scanverify.kernel import Kernel
 from scanverify.profiles import PROFILES, Profile
 from scanverify.properties import Property
-from scanverify.report import text_report, write_report
+from scanverify.report import text_report
+from scanverify.report_folder import write_report
 from scanverify.search import smallest_like
 from scanverify.simulators import Session, simulators
 from scanverify.simulators.process import SimulatorUnavailable

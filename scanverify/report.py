@@ -5,20 +5,68 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from scanverify import __version__
 from scanverify.case import case_to_json
 from scanverify.examine import Examination
 from scanverify.examiner import Finding
 from scanverify.outcome import PassResult, Status
-from scanverify.verdict import Kind
+from scanverify.reproducer import reproducer
+from scanverify.signature import signature_of
+from scanverify.verdict import Kind, wrong_elements
 
-REPORT_VERSION = 1
+REPORT_VERSION = 2
+#: A larger picture tells no more, and a report has to stay small.
+MOST_ELEMENTS = 4096
+
+#: A report as JSON-ready data: what :func:`report_of` answers.
+Report = dict[str, Any]
 
 
-def plain_report(finding: Finding) -> dict[str, Any]:
+def report_of(finding: Finding, property_name: str) -> Report:
+    """Everything that is told about a counterexample, texts and picture included."""
+    examination = finding.examination
+    signature = signature_of(finding, property_name)
+    return {
+        **plain_report(finding),
+        "property": property_name,
+        "bucket": signature.key,
+        "signature": asdict(signature),
+        "title": str(signature),
+        "text": text_report(finding),
+        "program": examination.kernel.program(examination.case).source,
+        "reproducer": reproducer(examination, f"{signature}: {examination.verdict.summary}"),
+        "picture": _picture(examination),
+    }
+
+
+def _picture(examination: Examination) -> dict[str, Any] | None:
+    """Error over bound of each element, which are wrong, and the tiles; None without numbers."""
+    memory, expected = examination.outcome.memory, examination.expected
+    if memory is None or not 0 < expected.value.size <= MOST_ELEMENTS:
+        return None
+    got = memory.values("out").reshape(expected.value.shape)
+    wrong = wrong_elements(got, expected)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        error = np.abs(got - expected.value)
+        ratio = np.where(error == 0, 0.0, error / expected.bound)
+    ratio = np.where(wrong, np.nan_to_num(ratio, nan=np.inf), np.nan_to_num(ratio, nan=0.0))
+    case = examination.case
+    picture: dict[str, Any] = _finite(
+        {
+            "error_over_bound": ratio.tolist(),
+            "wrong": wrong.tolist(),
+            "cube_tile": [case.tiles.cube[0], case.tiles.cube[2]],
+            "vector_tile": list(case.tiles.vector),
+        }
+    )
+    return picture
+
+
+def plain_report(finding: Finding) -> Report:
     """The finding as JSON-ready data; numbers that JSON lacks become strings."""
     examination = finding.examination
     verdict, outcome = examination.verdict, examination.outcome
@@ -125,21 +173,3 @@ def text_report(finding: Finding) -> str:
 
 def _terms(shares: dict[str, float]) -> str:
     return ", ".join(f"{name} {value:.3g}" for name, value in shares.items())
-
-
-def write_report(finding: Finding, property_name: str, directory: Path) -> Path:
-    """Write a counterexample to a folder of its own below ``directory``; returns that folder.
-
-    A later, smaller counterexample of the same property and kernel replaces it.
-    """
-    examination = finding.examination
-    folder = directory / f"{examination.case.kernel}-{property_name}".replace(":", "_")
-    folder.mkdir(parents=True, exist_ok=True)
-    case_file = folder / "case.json"
-    case_file.write_text(case_to_json(examination.case, indent=2) + "\n")
-    (folder / "report.json").write_text(json.dumps(plain_report(finding), indent=2) + "\n")
-    (folder / "program.py").write_text(examination.kernel.program(examination.case).source)
-    text = f"{text_report(finding)}\n  property             {property_name}\n"
-    text += f"  run it again         scanverify run {case_file}\n"
-    (folder / "report.txt").write_text(text)
-    return folder

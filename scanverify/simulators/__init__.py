@@ -53,6 +53,14 @@ class Simulator(Protocol):
     def limits(self) -> tuple[str, ...]:
         """What its numbers cannot show, one sentence each."""
 
+    @property
+    def stand_alone(self) -> str:
+        """The file of ``scanverify/stand_alone`` that drives it in a reproducer; may be empty."""
+
+    @property
+    def requirements(self) -> tuple[str, ...]:
+        """What such a reproducer asks pip for."""
+
     def open(self, timeout: float) -> Session:
         """Start it; ``timeout`` is in seconds a case. Raises :class:`SimulatorUnavailable`."""
 

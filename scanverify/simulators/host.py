@@ -16,6 +16,9 @@ class Host:
     dialect = "host"
     limits = ("It runs a host function: nothing is compiled by PyPTO.",)
 
+    stand_alone = "host.py"
+    requirements = ("numpy", "torch==2.13.0")
+
     def open(self, timeout: float = 120.0) -> WorkerSession:
         """Start a worker."""
         return WorkerSession(self.name, "host_runner", timeout)

@@ -36,6 +36,9 @@ class PyptoInterpreter:
         "An access beyond a tensor is an error of the interpreter, never a silent write.",
     )
 
+    stand_alone = "pypto.py"
+    requirements = ("numpy", "torch==2.13.0", "pypto==0.2.0", "cmake", "ninja")
+
     def open(self, timeout: float = 120.0) -> PyptoSession:
         """Start a worker and have it prove itself on a known scan."""
         return PyptoSession(self.name, "pypto_runner", timeout)

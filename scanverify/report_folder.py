@@ -1,0 +1,111 @@
+"""A counterexample's folder: everything a maintainer needs, from a report's plain data.
+
+``case.json``, ``repro.py`` (stand-alone), ``program.py``, ``report.json``, ``report.txt``,
+``report.md`` (ready for an issue) and ``picture.png``. Each file is replaced as a whole, so that a
+reader, or a process that is killed, never leaves half of one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+
+from scanverify.examiner import Finding
+from scanverify.heat_map import heat_map
+from scanverify.report import Report, report_of
+
+#: Keys of a report that have files of their own.
+_IN_FILES = ("text", "program", "reproducer", "picture")
+
+
+def write_report(finding: Finding, property_name: str, directory: Path) -> Path:
+    """Write a counterexample to a folder of its own below ``directory``; returns that folder.
+
+    A later, smaller counterexample of the same property and kernel replaces it.
+    """
+    name = f"{finding.examination.case.kernel}-{property_name}".replace(":", "_")
+    folder = directory / name
+    write_folder(report_of(finding, property_name), folder)
+    return folder
+
+
+def write_folder(report: Report, folder: Path) -> None:
+    """Write the files of one report."""
+    folder.mkdir(parents=True, exist_ok=True)
+    replace_file(folder / "case.json", json.dumps(report["case"], indent=2, sort_keys=True) + "\n")
+    rest = {key: value for key, value in report.items() if key not in _IN_FILES}
+    replace_file(folder / "report.json", json.dumps(rest, indent=2) + "\n")
+    replace_file(folder / "program.py", report["program"])
+    text = f"{report['text']}\n  property             {report['property']}\n"
+    text += f"  run it again         scanverify run {folder / 'case.json'}\n"
+    replace_file(folder / "report.txt", text)
+    if report["reproducer"] is not None:
+        replace_file(folder / "repro.py", report["reproducer"])
+    if report["picture"] is not None:
+        replace_file(folder / "picture.png", heat_map(report["picture"]))
+    replace_file(folder / "report.md", issue_text(report))
+
+
+def issue_text(report: Report) -> str:
+    """The report in Markdown, ready to paste into an issue."""
+    environment = report["environment"]
+    versions = ", ".join(f"{name} {version}" for name, version in environment["versions"].items())
+    seen = report.get("seen", {})
+    often = f"{seen['count']} of the cases run so far" if seen else "once"
+    in_versions = "; ".join(seen.get("versions", [])) or versions
+    how = (
+        "`python repro.py` (below; numpy, torch and pypto are all it needs)"
+        if report["reproducer"] is not None
+        else "`scanverify run case.json`: the fault is a contradiction between two runs, which "
+        "no single program shows"
+    )
+    difference = report["difference"]
+    expected = "every element within its bound, no other memory changed, no error"
+    actual = report["summary"]
+    if difference is not None:
+        at = f"out[{difference['index'][0]}, {difference['index'][1]}]"
+        expected = f"{at} = {difference['expected']} (± {difference['bound']})"
+        actual = f"{at} = {difference['got']}; {report['summary']}"
+    parts = [
+        f"# {report['title']}",
+        report["summary"],
+        f"**Expected:** {expected}",
+        f"**Actual:** {actual}",
+        f"**First goes wrong in:** {report['first_wrong'] or 'unknown'}",
+        f"**How often:** {often}; **seen in:** {in_versions}",
+        f"**Environment:** {environment['simulator']}, {versions}, {environment['cpu']}, "
+        f"{environment['compiler'] or 'no compiler'}; "
+        f"workarounds: {', '.join(environment['workarounds']) or 'none'}",
+        f"**How to run it:** {how}",
+        "## The smallest program",
+        fenced(report["program"], "python"),
+        "## The case",
+        fenced(report["text"], ""),
+    ]
+    if report["reproducer"] is not None:
+        parts += ["## repro.py", fenced(report["reproducer"], "python")]
+    return "\n\n".join(parts) + "\n"
+
+
+def fenced(text: str, language: str) -> str:
+    """A code block whose fence is longer than any in the text."""
+    longest = max((len(run) for run in text.split("\n") if set(run) == {"`"}), default=0)
+    fence = "`" * max(3, longest + 1)
+    body = text.strip("\n")
+    return f"{fence}{language}\n{body}\n{fence}"
+
+
+def replace_file(path: Path, content: str | bytes) -> None:
+    """Write a file so that there is always either the old one or the whole new one."""
+    raw = content.encode() if isinstance(content, str) else content
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(raw)
+        Path(name).chmod(0o644)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,1 @@
+"""Texts that drive simulators from a stand-alone reproducer; none is imported here."""
