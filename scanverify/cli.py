@@ -1,4 +1,4 @@
-"""The command line: ``scanverify doctor``, ``list`` and ``run``.
+"""The command line: ``scanverify doctor``, ``list``, ``run``, ``check``, ``fuzz``, ``bench``.
 
 Exit codes: 0 all is well, 1 a verdict other than pass, 2 a usage or set-up error,
 told in one sentence.
@@ -19,8 +19,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from scanverify import __version__
+from scanverify import __version__, fuzz_command
 from scanverify.bench import bound_tightness, table_head, table_row
+from scanverify.buckets import CorpusError
 from scanverify.case import MAX_CASE_BYTES, Case, CaseError, Formats, case_from_json
 from scanverify.check import Plan, check_kernel
 from scanverify.examiner import Examiner
@@ -33,17 +34,18 @@ from scanverify.simulators import simulator_of, simulators
 from scanverify.simulators.calculator import NO_COMPILER, compiler_version
 from scanverify.simulators.process import SimulatorUnavailable
 from scanverify.strategies import SUPPORTED_FORMATS, Limits, is_expressible, smallest_case
+from scanverify.usage import INTERRUPTED, OK, USAGE, VERDICT, UsageError
 from scanverify.user_kernel import UserKernelError, load_user_kernel
 from scanverify.verdict import DeclarationError, Kind
 
-OK, VERDICT, USAGE = 0, 1, 2
-
-
-class UsageError(Exception):
-    """What the user has to change, in one sentence."""
-
-
-_USER_ERRORS = (UsageError, CaseError, UserKernelError, SimulatorUnavailable, DeclarationError)
+_USER_ERRORS = (
+    UsageError,
+    CaseError,
+    CorpusError,
+    UserKernelError,
+    SimulatorUnavailable,
+    DeclarationError,
+)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -61,7 +63,7 @@ def main(arguments: list[str] | None = None) -> int:
         return USAGE
     except KeyboardInterrupt:
         print("scanverify: interrupted", file=sys.stderr)
-        return 130
+        return INTERRUPTED
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -93,6 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--timeout", type=float, default=120.0, help="seconds (default: %(default)s)")
     run.set_defaults(command=_run)
     _check_parser(commands)
+    fuzz_command.add_parser(commands)
     bench = commands.add_parser("bench", help="measure")
     what = bench.add_subparsers(required=True, metavar="WHAT")
     bounds = what.add_parser("bounds", help="how tight the error bounds are")

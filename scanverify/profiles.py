@@ -35,6 +35,6 @@ PROFILES = {
     for p in (
         Profile("quick", 16, 2, Limits(rows=33, width=65, elements=600)),
         Profile("default", 90, 2, Limits(rows=64, width=129, elements=2048)),
-        Profile("nightly", 2000, 4, Limits(rows=256, width=256, elements=65536)),
+        Profile("nightly", 2000, 4, Limits(rows=256, width=256, elements=8192)),
     )
 }
