@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 
-from scanverify.profiles import PROFILES
+from scanverify.profiles import PROFILES, SUPPRESSED_CHECKS
 
 
 def pytest_configure(config):
@@ -13,7 +13,7 @@ def pytest_configure(config):
         "scanverify",
         max_examples=profile.examples,
         deadline=None,
-        suppress_health_check=list(HealthCheck),
+        suppress_health_check=SUPPRESSED_CHECKS,
         print_blob=True,
     )
     settings.load_profile("scanverify")

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scanverify.kernel import bundled_kernels
 from scanverify.profiles import breadth
 from scanverify.properties import all_properties
+from scanverify.pytest_plugin import active_bench
 
 
 def make_test(prop, kernel):
@@ -20,7 +21,9 @@ def make_test(prop, kernel):
 
     @settings(max_examples=max(2, round(examples)))
     @given(data=st.data())
-    def test(shard, bench, data):
+    def test(shard, data):
+        # not a fixture, since HypoFuzz runs these tests outside of pytest's session
+        bench = active_bench()
         case = data.draw(prop.cases(kernel, bench.profile.limits), label="case")
         bench.check(prop, case, kernel)
 

@@ -23,12 +23,11 @@ def heat_map(picture: dict[str, Any]) -> bytes:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.colors import LogNorm
     from matplotlib.figure import Figure
-    from matplotlib.ticker import MaxNLocator
 
     ratio = np.array(picture["error_over_bound"], dtype=np.float64)
     wrong = np.array(picture["wrong"], dtype=np.bool_)
     rows, width = ratio.shape
-    figure = Figure(figsize=(min(12.0, 2.6 + 0.34 * width), min(10.0, 1.6 + 0.3 * rows)), dpi=110)
+    figure = Figure(figsize=(min(12.0, 2.6 + 0.34 * width), min(10.0, 1.9 + 0.3 * rows)), dpi=110)
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     axes.set_facecolor("#d0d0d0")
@@ -66,8 +65,8 @@ def heat_map(picture: dict[str, Any]) -> bytes:
     axes.set_xlabel("column")
     axes.set_ylabel("row")
     axes.set_title(f"{int(wrong.sum())} of {wrong.size} elements wrong (x)", fontsize=9)
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_xticks(range(0, width, max(1, width // 16)))
+    axes.set_yticks(range(0, rows, max(1, rows // 16)))
     figure.colorbar(image, ax=axes, label="error / bound", extend="max")
     figure.tight_layout()
     stream = io.BytesIO()

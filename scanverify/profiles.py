@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hypothesis import HealthCheck
+
 from scanverify.case import Aliasing, CarryInit
 from scanverify.kernel import Kernel
 from scanverify.strategies import Limits, smallest_case
@@ -29,6 +31,9 @@ def breadth(kernel: Kernel) -> float:
     expressed = sum(kernel.inexpressible(case) is None for case in pairs)
     return max(0.2, expressed / len(pairs))
 
+
+#: What a case on a simulator cannot keep to; HypoFuzz passes over tests that suppress all checks.
+SUPPRESSED_CHECKS = [check for check in HealthCheck if check is not HealthCheck.nested_given]
 
 PROFILES = {
     p.name: p

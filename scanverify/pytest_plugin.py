@@ -5,8 +5,9 @@ Registered by entry point; inert until a test asks for one of its fixtures.
 
 from __future__ import annotations
 
+import atexit
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -53,57 +54,31 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-_active: list[pytest.Config] = []
-
-
-def active_profile() -> Profile:
-    """The profile of the pytest run that is going on, or the default one."""
-    name = _active[-1].getoption("--scan-profile") if _active else "default"
-    return PROFILES[name]
-
-
-def pytest_unconfigure(config: pytest.Config) -> None:
-    """Forget the run."""
-    _active.remove(config)
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Start with an empty tally."""
-    _active.append(config)
-    config.stash[_TALLY] = Tally()
-    config.stash[_STARTED] = time.monotonic()
-
-
 class Bench:
     """Sessions by simulator's name, opened when first needed; what tests examine cases on."""
 
-    def __init__(self, config: pytest.Config) -> None:
-        self._config = config
+    def __init__(
+        self, profile: Profile, timeout: float, report: Path, record: Callable[[Finding], None]
+    ) -> None:
+        self.profile = profile
+        self._timeout = timeout
+        self._report = report
+        self._record = record
         self._sessions: dict[str, Session] = {}
         self._latest: tuple[Property, Kernel, Violation] | None = None
-
-    @property
-    def profile(self) -> Profile:
-        """The chosen profile."""
-        return PROFILES[self._config.getoption("--scan-profile")]
 
     def session(self, simulator: str) -> Session:
         """The running session of a simulator; fails the run when it cannot be had."""
         if simulator not in self._sessions:
-            timeout = self._config.getoption("--scan-timeout")
             try:
-                self._sessions[simulator] = simulators()[simulator].open(timeout)
+                self._sessions[simulator] = simulators()[simulator].open(self._timeout)
             except SimulatorUnavailable as error:
                 pytest.exit(str(error), returncode=2)
         return self._sessions[simulator]
 
     def examiner(self, kernel: Kernel) -> Examiner:
         """An examiner for one kernel on the simulator of its dialect."""
-        return Examiner(kernel, self.session(kernel.dialect), self.record)
-
-    def record(self, finding: Finding) -> None:
-        """Count a finding in the closing table."""
-        self._config.stash[_TALLY].add(finding)
+        return Examiner(kernel, self.session(kernel.dialect), self._record)
 
     def check(self, prop: Property, case: Any, kernel: Kernel) -> None:
         """Check a property on a case; a counterexample is written to the report directory."""
@@ -120,22 +95,50 @@ class Bench:
             return text_report(violation.finding)
         prop, kernel, _ = self._latest
         smallest = smallest_like(violation, prop, self.examiner(kernel))
-        directory = Path(self._config.getoption("--scan-report"))
-        folder = write_report(smallest.finding, prop.name, directory)
+        folder = write_report(smallest.finding, prop.name, self._report)
         return (folder / "report.txt").read_text()
 
     def close(self) -> None:
         """Close every session."""
-        for session in self._sessions.values():
-            session.close()
+        while self._sessions:
+            self._sessions.popitem()[1].close()
 
 
-@pytest.fixture(scope="session")
-def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
-    """Simulators, profile and records of this pytest process."""
-    bench = Bench(request.config)
-    yield bench
-    bench.close()
+_benches: list[Bench] = []
+
+
+def active_bench() -> Bench:
+    """The bench of the pytest run that is going on; outside of one (HypoFuzz), one of its own."""
+    if not _benches:
+        bench = Bench(PROFILES["default"], 40.0, Path("reports"), lambda finding: None)
+        _benches.append(bench)
+        atexit.register(bench.close)
+    return _benches[-1]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Start with an empty tally and a bench without sessions."""
+    config.stash[_TALLY] = Tally()
+    config.stash[_STARTED] = time.monotonic()
+    _benches.append(
+        Bench(
+            PROFILES[config.getoption("--scan-profile")],
+            config.getoption("--scan-timeout"),
+            Path(config.getoption("--scan-report")),
+            config.stash[_TALLY].add,
+        )
+    )
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End the run's simulators."""
+    _benches.pop().close()
+
+
+@pytest.fixture
+def bench() -> Bench:
+    """Simulators, profile and records of this pytest process: one bench for all tests."""
+    return active_bench()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -145,9 +148,9 @@ def pytest_runtest_makereport(
     """Put the shrunk counterexample's report beside the failure."""
     report = yield
     violation = None if call.excinfo is None else call.excinfo.value
-    bench = getattr(item, "funcargs", {}).get("bench")
-    if isinstance(violation, Violation) and isinstance(bench, Bench):
-        report.sections.append(("scanverify report", bench.report_latest(violation)))
+    if isinstance(violation, Violation):
+        text = active_bench().report_latest(violation)
+        report.sections.append(("scanverify report", text))
     return report
 
 

@@ -7,6 +7,7 @@ functions, pypto. Exit code 1: the fault shows; 0: it does not; 2: it cannot run
 
 from __future__ import annotations
 
+import ast
 import re
 from importlib import resources
 
@@ -154,6 +155,7 @@ if __name__ == "__main__":
 
 _IMPORTS = """import math
 import os
+import ast
 import re
 import signal
 import subprocess
@@ -246,7 +248,7 @@ def reproducer(examination: Examination, title: str) -> str | None:
         + f"BOUND = {_numbers(bound)}\n"
     )
     parts = [head, _FUTURE if _FUTURE in program.source else "", _IMPORTS]
-    source = program.source.replace(_FUTURE, "")
+    source = without_scanverify(program.source.replace(_FUTURE, ""))
     parts += ["\n# -- the program ", "-" * 78, "\n\n", source.strip("\n"), "\n", numbers]
     parts += [
         "\n\n# -- how it is run ",
@@ -258,6 +260,21 @@ def reproducer(examination: Examination, title: str) -> str | None:
         parts += ["\n\n", _embedded("task_graph_runner.py")]
         parts += ["\n\n", _embedded("ordering.py", "scanverify"), _ORDERING]
     return "".join([*parts, _CHECK])
+
+
+def without_scanverify(source: str) -> str:
+    """A user's source without our import and declaration; line numbers change."""
+    gone: set[int] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef):
+            ours = [d for d in node.decorator_list if "scan_kernel" in ast.unparse(d)]
+            gone |= {n for d in ours for n in range(d.lineno, (d.end_lineno or d.lineno) + 1)}
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names = [getattr(node, "module", None) or "", *(alias.name for alias in node.names)]
+            if any(name.partition(".")[0] == "scanverify" for name in names):
+                gone |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    lines = source.split("\n")
+    return "\n".join(line for number, line in enumerate(lines, 1) if number not in gone)
 
 
 def _embedded(file: str, package: str = "scanverify.simulators") -> str:

@@ -8,12 +8,13 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from random import Random
 
-from hypothesis import HealthCheck, Phase, find, settings
+from hypothesis import Phase, find, settings
 from hypothesis.database import ExampleDatabase
 from hypothesis.errors import Flaky, NoSuchExample
 
 from scanverify.case import Case
 from scanverify.examiner import Examiner, Violation
+from scanverify.profiles import SUPPRESSED_CHECKS
 from scanverify.properties import Property
 from scanverify.shrink import shrink
 from scanverify.signature import Signature, signature_of
@@ -82,7 +83,7 @@ def find_counterexamples(
         max_examples=examples,
         deadline=None,
         database=database,
-        suppress_health_check=list(HealthCheck),
+        suppress_health_check=SUPPRESSED_CHECKS,
         phases=[p for p in Phase if p is not Phase.explain],
         print_blob=False,
     )

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scanverify import pytest_plugin
 from scanverify.check import claimed_properties
+from scanverify.profiles import SUPPRESSED_CHECKS
 from scanverify.user_kernel import UserKernelError, load_user_kernel
 
 
@@ -34,17 +35,18 @@ def properties_of(target: str, **declared: Any) -> Callable[..., None]:
         kernel = load_user_kernel(path, declared, None)
     except UserKernelError as error:
         raise pytest.UsageError(str(error)) from None
-    profile = pytest_plugin.active_profile()
+    profile = pytest_plugin.active_bench().profile
 
     @pytest.mark.parametrize("shard", range(profile.shards))
     @pytest.mark.parametrize("prop", claimed_properties(kernel), ids=lambda prop: prop.name)
     @settings(
         max_examples=max(4, profile.examples // 4),
         deadline=None,
-        suppress_health_check=list(HealthCheck),
+        suppress_health_check=SUPPRESSED_CHECKS,
     )
     @given(data=st.data())
-    def test(prop: Any, shard: int, bench: pytest_plugin.Bench, data: st.DataObject) -> None:
+    def test(prop: Any, shard: int, data: st.DataObject) -> None:
+        bench = pytest_plugin.active_bench()
         case = data.draw(prop.cases(kernel, bench.profile.limits), label="case")
         bench.check(prop, case, kernel)
 
