@@ -10,7 +10,7 @@ import json
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,44 +72,50 @@ class Buckets:
     def __init__(self, path: Path) -> None:
         self._path = path
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            self._base = sqlite3.connect(path, timeout=30.0, isolation_level=None)
-            self._base.execute("PRAGMA trusted_schema = OFF")
-            self._base.execute("PRAGMA journal_mode = WAL")
-            self._base.execute("PRAGMA synchronous = FULL")
-            (version,) = self._base.execute("PRAGMA user_version").fetchone()
-            if version == 0:
-                self._create()
-            elif version != SCHEMA_VERSION:
-                raise CorpusError(
-                    f"The corpus {path} is of version {version}, and this scanverify reads "
-                    f"version {SCHEMA_VERSION}: use another --corpus."
-                )
-            (state,) = self._base.execute("PRAGMA quick_check(1)").fetchone()
-            if state != "ok":
-                raise sqlite3.DatabaseError(state)
-        except sqlite3.Error as error:
+        self._base = sqlite3.connect(path, timeout=30.0, isolation_level=None)
+        for setting in ("trusted_schema = OFF", "journal_mode = WAL", "synchronous = FULL"):
+            self._ask(f"PRAGMA {setting}")
+        ((version,),) = self._ask("PRAGMA user_version")
+        if version == 0:
+            self._create()
+        elif version != SCHEMA_VERSION:
             raise CorpusError(
-                f"The corpus {path} is damaged or no corpus ({error}): move it away, "
-                "or use another --corpus."
-            ) from None
+                f"The corpus {path} is of version {version}, and this scanverify reads "
+                f"version {SCHEMA_VERSION}: use another --corpus."
+            )
+        ((state,),) = self._ask("PRAGMA quick_check(1)")
+        if state != "ok":
+            raise self._damaged(state)
+
+    def _ask(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Execute one statement; what SQLite finds wrong with the file becomes a sentence."""
+        try:
+            return self._base.execute(statement, values).fetchall()
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            raise self._damaged(error) from None
+
+    def _damaged(self, error: object) -> CorpusError:
+        return CorpusError(
+            f"The corpus {self._path} is damaged or no corpus ({error}): move it away, "
+            "or use another --corpus."
+        )
 
     def _create(self) -> None:
         with self._whole():
             for statement in filter(str.strip, _SCHEMA.split(";")):
-                self._base.execute(statement)
-            self._base.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+                self._ask(statement)
+            self._ask(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
     @contextmanager
     def _whole(self) -> Iterator[None]:
         """All or nothing, also when the process is killed within."""
-        self._base.execute("BEGIN IMMEDIATE")
+        self._ask("BEGIN IMMEDIATE")
         try:
             yield
         except BaseException:
-            self._base.execute("ROLLBACK")
+            self._ask("ROLLBACK")
             raise
-        self._base.execute("COMMIT")
+        self._ask("COMMIT")
 
     def close(self) -> None:
         """Close the file; the write-ahead log goes into it."""
@@ -123,23 +129,22 @@ class Buckets:
         now = time.time() if now is None else now
         prop, kernel, seed = result.property_name, result.kernel, result.first_seed
         with self._whole():
-            done = self._base.execute(
-                "INSERT OR IGNORE INTO done VALUES (?, ?, ?, ?, ?)",
+            if self.is_done(prop, kernel, seed):
+                return []
+            self._ask(
+                "INSERT INTO done VALUES (?, ?, ?, ?, ?)",
                 (prop, kernel, seed, result.examined, result.seconds),
             )
-            if done.rowcount == 0:
-                return []
             for kind, count in result.verdicts.items():
-                self._base.execute(
+                self._ask(
                     "INSERT INTO verdicts VALUES (?, ?) "
                     "ON CONFLICT (kind) DO UPDATE SET count = count + excluded.count",
                     (kind, count),
                 )
-            self._base.executemany(
-                "INSERT OR IGNORE INTO behaviours VALUES (?)", [(b,) for b in result.behaviours]
-            )
+            for behaviour in result.behaviours:
+                self._ask("INSERT OR IGNORE INTO behaviours VALUES (?)", (behaviour,))
             for name, (count, example) in result.declared.items():
-                self._base.execute(
+                self._ask(
                     "INSERT INTO declared VALUES (?, ?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET "
                     "count = count + excluded.count, last_seen = excluded.last_seen",
                     (name, count, example, now, now),
@@ -150,45 +155,43 @@ class Buckets:
     def _add_failure(self, failure: Failure, versions: str, now: float) -> bool:
         """Whether it is a new bucket."""
         key = self._bucket_of(failure.key)
-        row = self._base.execute(
-            "SELECT size, count, versions FROM buckets WHERE key = ?", (key,)
-        ).fetchone()
+        rows = self._ask("SELECT size, count, versions FROM buckets WHERE key = ?", (key,))
         report = failure.report
-        if row is None:
+        if not rows:
             if report is None:
                 return False
-            self._base.execute(
+            self._ask(
                 "INSERT INTO buckets VALUES (?, ?, ?, ?, ?, ?, ?)",
                 (key, _packed(report), _size(report), failure.hits, now, now, versions),
             )
         else:
-            size, count, known = row
+            size, count, known = rows[0]
             seen = known if versions in known.split("\n") else f"{known}\n{versions}"
-            self._base.execute(
+            self._ask(
                 "UPDATE buckets SET count = ?, last_seen = ?, versions = ? WHERE key = ?",
                 (count + failure.hits, now, seen, key),
             )
             if report is not None and _size(report) < size:
-                self._base.execute(
+                self._ask(
                     "UPDATE buckets SET report = ?, size = ? WHERE key = ?",
                     (_packed(report), _size(report), key),
                 )
         for met in failure.met_as:
-            self._base.execute("INSERT OR IGNORE INTO met_as VALUES (?, ?)", (met, key))
-        return row is None
+            self._ask("INSERT OR IGNORE INTO met_as VALUES (?, ?)", (met, key))
+        return not rows
 
     def _bucket_of(self, key: str) -> str:
-        row = self._base.execute("SELECT bucket FROM met_as WHERE key = ?", (key,)).fetchone()
-        return key if row is None else str(row[0])
+        rows = self._ask("SELECT bucket FROM met_as WHERE key = ?", (key,))
+        return str(rows[0][0]) if rows else key
 
     def known(self) -> tuple[str, ...]:
         """Every signature that has a bucket, as met and as shrunk."""
-        rows = self._base.execute("SELECT key FROM buckets UNION SELECT key FROM met_as")
+        rows = self._ask("SELECT key FROM buckets UNION SELECT key FROM met_as")
         return tuple(sorted(str(key) for (key,) in rows))
 
     def buckets(self) -> list[Bucket]:
         """All buckets, the most frequent first."""
-        rows = self._base.execute(
+        rows = self._ask(
             "SELECT key, report, count, first_seen, last_seen, versions FROM buckets "
             "ORDER BY count DESC, key"
         )
@@ -199,42 +202,45 @@ class Buckets:
 
     def declared(self) -> list[DeclaredBucket]:
         """The declared defects that showed."""
-        return [DeclaredBucket(*row) for row in self._base.execute("SELECT * FROM declared")]
+        return [DeclaredBucket(*row) for row in self._ask("SELECT * FROM declared")]
 
     def done(self) -> dict[tuple[str, str], tuple[int, float]]:
         """By property and kernel: how many units are done, and in how many seconds."""
-        rows = self._base.execute(
+        rows = self._ask(
             "SELECT property, kernel, COUNT(*), SUM(seconds) FROM done GROUP BY property, kernel"
         )
         return {(prop, kernel): (count, seconds) for prop, kernel, count, seconds in rows}
 
     def is_done(self, prop: str, kernel: str, seed: int) -> bool:
         """Whether a unit's result is here."""
-        found = self._base.execute(
+        found = self._ask(
             "SELECT 1 FROM done WHERE property = ? AND kernel = ? AND seed = ?",
             (prop, kernel, seed),
         )
-        return found.fetchone() is not None
+        return bool(found)
 
     def examined(self) -> int:
         """How many cases were run, over all campaigns on this corpus."""
-        (count,) = self._base.execute("SELECT COALESCE(SUM(examined), 0) FROM done").fetchone()
+        ((count,),) = self._ask("SELECT COALESCE(SUM(examined), 0) FROM done")
         return int(count)
 
     def verdicts(self) -> Counter[str]:
         """How often each verdict was given."""
-        return Counter(dict(self._base.execute("SELECT kind, count FROM verdicts")))
+        found: Counter[str] = Counter()
+        for kind, count in self._ask("SELECT kind, count FROM verdicts"):
+            found[kind] = count
+        return found
 
     def behaviours(self) -> int:
         """How many distinct behaviours were seen: kernel, verdict and class of case."""
-        (count,) = self._base.execute("SELECT COUNT(*) FROM behaviours").fetchone()
+        ((count,),) = self._ask("SELECT COUNT(*) FROM behaviours")
         return int(count)
 
     def forget(self, key: str) -> None:
         """Remove a bucket whose case no longer fails; it can be found anew."""
         with self._whole():
-            self._base.execute("DELETE FROM buckets WHERE key = ?", (key,))
-            self._base.execute("DELETE FROM met_as WHERE bucket = ?", (key,))
+            self._ask("DELETE FROM buckets WHERE key = ?", (key,))
+            self._ask("DELETE FROM met_as WHERE bucket = ?", (key,))
 
 
 def _size(report: Report) -> int:
