@@ -32,6 +32,7 @@ from scanverify.kernel import bundled_kernels
 from scanverify.known_defects import KNOWN_DEFECTS
 from scanverify.properties import all_properties
 from scanverify.simulators.process import SimulatorUnavailable
+from scanverify.simulators.worker import die_with_parent
 from scanverify.strategies import Limits
 from scanverify.unit import Unit, UnitResult, replay, result_from_plain, run_unit
 from scanverify.user_kernel import load_user_kernel
@@ -154,13 +155,16 @@ def local_pool(workers: int) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(
         workers,
         mp_context=get_context("spawn"),
-        initializer=_leave_interrupts_to_the_parent,
+        initializer=_follow_the_parent,
+        initargs=(os.getpid(),),
         max_tasks_per_child=UNITS_A_PROCESS,
     )
 
 
-def _leave_interrupts_to_the_parent() -> None:
+def _follow_the_parent(parent: int) -> None:
+    """Leave Ctrl-C to the parent, and end when it ends, however that is."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    die_with_parent(parent)
 
 
 Note = Callable[[str], None]
@@ -218,7 +222,11 @@ class _Runner:
         self._executor = self._open()
 
     def stop(self) -> None:
-        processes = list((getattr(self._executor, "_processes", None) or {}).values())
+        if not isinstance(self._executor, ProcessPoolExecutor):
+            # a cluster goes on without us, and its workers are not ours to end
+            self._executor.shutdown(wait=False)
+            return
+        processes = list((self._executor._processes or {}).values())
         self._executor.shutdown(wait=False, cancel_futures=True)
         for process in processes:
             # an idle one ends by itself; one within a unit would go on for as long as that takes

@@ -43,7 +43,8 @@ class SetupError(Exception):
     """The simulator cannot be had here; one sentence that says why and what to do."""
 
 
-def _die_with_parent(parent: int) -> None:
+def die_with_parent(parent: int) -> None:
+    """Have the kernel end this process when its parent, ``parent``, ends."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
@@ -86,7 +87,7 @@ def main(arguments: list[str]) -> int:
     name, scratch, control = arguments[0], Path(arguments[1]), int(arguments[2])
     memory_limit = int(arguments[3])
     parent = os.getppid()
-    _die_with_parent(parent)
+    die_with_parent(parent)
     jobs, replies = os.dup(0), os.dup(1)
     # PyPTO talks on stdout and stderr; both go to a log that a crash report can quote
     log = os.open(scratch / "worker.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -112,7 +113,7 @@ def main(arguments: list[str]) -> int:
         template = os.getpid()
         pid = os.fork()
         if pid == 0:
-            _die_with_parent(template)
+            die_with_parent(template)
             os.close(control)
             _child(runner, jobs, replies, scratch, memory_limit)
         tell(event="child", pid=pid)
