@@ -99,7 +99,7 @@ def fenced(text: str, language: str) -> str:
 
 def replace_file(path: Path, content: str | bytes) -> None:
     """Write a file so that there is always either the old one or the whole new one."""
-    raw = content.encode() if isinstance(content, str) else content
+    raw = content.encode(errors="backslashreplace") if isinstance(content, str) else content
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as stream:

@@ -1,0 +1,189 @@
+"""Reports: the stand-alone reproducer runs, the page shows in a browser, and text stays text."""
+
+from __future__ import annotations
+
+import ast
+import json
+import shutil
+import struct
+import subprocess
+import sys
+from dataclasses import replace
+
+import broken_kernels as broken
+import pytest
+
+from scanverify.buckets import Buckets
+from scanverify.campaign_report import junit, page, summary_of, write_bucket, write_campaign
+from scanverify.case import Case, Data
+from scanverify.examiner import Examiner
+from scanverify.fuzz import Campaign
+from scanverify.heat_map import described, heat_map
+from scanverify.kernel import kernel_of
+from scanverify.kernels.scanu import ScanU
+from scanverify.known_defects import KNOWN_DEFECTS
+from scanverify.report import report_of
+from scanverify.report_folder import fenced, issue_text, write_folder
+from scanverify.reproducer import reproducer, without_scanverify
+from scanverify.unit import Failure, UnitResult
+from scanverify.verdict import Kind, Verdict
+
+CASE = Case("scanu", rows=3, width=2, data=Data("values", values=(1.0, 2.0, 3.0, 4.0, 5.0, 6.0)))
+HOSTILE = "</pre><script>document.title = 'owned'</script> ``` \" ' & \x07 \ud83d"
+
+
+@pytest.fixture(scope="module")
+def report(session):
+    finding = Examiner(broken.CARRY_FROM_WRONG_COLUMN, session).examine(CASE)
+    return report_of(finding, "agrees_with_oracle")
+
+
+def run(folder):
+    return subprocess.run(
+        [sys.executable, "repro.py"], cwd=folder, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.slow
+def test_the_reproducer_shows_the_fault_without_scanverify(report, tmp_path):
+    assert "scanverify" not in report["reproducer"]
+    write_folder(report, tmp_path)
+    result = run(tmp_path)
+    assert result.returncode == 1, result.stderr
+    assert "out[1, 0]: expected 6.0 (+- 0), got 4.0" in result.stdout
+
+
+@pytest.mark.slow
+def test_the_reproducer_of_a_right_kernel_says_so(session, tmp_path):
+    examination = Examiner(ScanU(), session).examine(CASE).examination
+    pretended = replace(examination, verdict=Verdict(Kind.MISMATCH, "pretended"))
+    (tmp_path / "repro.py").write_text(reproducer(pretended, "pretended"))
+    result = run(tmp_path)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stdout.splitlines()[-1] == "right"
+
+
+@pytest.mark.parametrize("defect", KNOWN_DEFECTS, ids=lambda defect: defect.name)
+def test_every_known_defect_has_a_reproducer_that_parses(defect, session):
+    finding = Examiner(kernel_of(defect.smallest), session).examine(defect.smallest)
+    ast.parse(report_of(finding, "p")["reproducer"])
+
+
+def test_our_own_decorator_is_taken_out_of_a_users_source():
+    source = (
+        "import pypto\nimport scanverify\nfrom scanverify import scan_kernel\n\n"
+        "@scanverify.scan_kernel(\n    computes='flat',\n)\n@pypto.frontend.jit\ndef f(x): pass\n"
+    )
+    assert without_scanverify(source) == "import pypto\n\n@pypto.frontend.jit\ndef f(x): pass\n"
+
+
+def test_the_folder_and_the_issue_text(report, tmp_path):
+    write_folder(report, tmp_path)
+    text = (tmp_path / "report.md").read_text()
+    assert "**Expected:** out[1, 0] = 6.0" in text
+    assert "the program as written" in text
+    assert json.loads((tmp_path / "case.json").read_text())["rows"] == 3
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_a_contradiction_between_runs_says_how_to_run_it(report):
+    text = issue_text({**report, "reproducer": None})
+    assert "scanverify run case.json" in text
+
+
+def test_the_heat_map_is_a_picture_and_has_words(report):
+    raw = heat_map(report["picture"])
+    width, height = struct.unpack(">II", raw[16:24])
+    assert raw[:8] == b"\x89PNG\r\n\x1a\n" and width > 200 and height > 100
+    assert described(report["picture"]) == (
+        "4 of 6 elements of out (3 rows by 2) are wrong: [1, 0], [1, 1], [2, 0], [2, 1]."
+    )
+    assert described(None).startswith("There is no picture")
+
+
+def test_a_fence_is_longer_than_any_inside():
+    assert fenced("a\n````\nb", "python").startswith("`````python\n")
+
+
+@pytest.fixture
+def campaign_of(tmp_path):
+    stores = []
+
+    def make(report):
+        store = Buckets(tmp_path / "buckets.sqlite")
+        stores.append(store)
+        failure = Failure("a" * 12, (), 2, report)
+        versions = {"pypto": "0.2.0"}
+        store.add(UnitResult("p", "k", 0, 5, 1.0, {"pass": 3}, (), (failure,), {}, versions))
+        return store
+
+    yield make
+    for store in stores:
+        store.close()
+
+
+def hostile(report):
+    texts = ("title", "summary", "line", "text", "program", "first_wrong")
+    return {**report, **dict.fromkeys(texts, HOSTILE), "reproducer": HOSTILE}
+
+
+def test_text_from_kernels_is_escaped(report, campaign_of, tmp_path):
+    store = campaign_of(hostile(report))
+    (bucket,) = store.buckets()
+    write_bucket(replace(bucket), tmp_path / "reports")
+    summary = summary_of(Campaign(), store, [bucket])
+    html = page(summary, [bucket], tmp_path / "reports")
+    assert "<script" not in html
+    assert "&lt;script&gt;" in html
+    assert "\x07" not in junit(summary)
+
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+def browse(directory, *options):
+    quiet = (
+        "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-sync "
+        "--disable-background-networking --disable-component-update"
+    )
+    return subprocess.run(
+        [
+            *(BROWSER, *quiet.split(), f"--user-data-dir={directory / 'profile'}"),
+            *("--window-size=900,1600", *options, (directory / "index.html").as_uri()),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    ).stdout
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium on PATH (Debian: the package chromium)")
+def test_the_page_in_a_browser(report, campaign_of, tmp_path):
+    store = campaign_of(hostile(report))
+    write_campaign(Campaign(), store, tmp_path)
+    document = browse(tmp_path, "--dump-dom")
+    assert "<title>scanverify: 1 kind of failure</title>" in document
+    assert "document.title = 'owned'" in document
+    pictures = []
+    for scheme in (0, 1):
+        shot = tmp_path / f"shot{scheme}.png"
+        browse(tmp_path, f"--blink-settings=preferredColorScheme={scheme}", f"--screenshot={shot}")
+        pictures.append(shot.read_bytes())
+    # light and dark are two pictures, and neither is blank
+    assert pictures[0] != pictures[1]
+    assert all(len(picture) > 20_000 for picture in pictures)
+
+
+def test_what_a_keyboard_and_a_screen_reader_need_is_there(report, campaign_of, tmp_path):
+    store = campaign_of(report)
+    write_campaign(Campaign(), store, tmp_path)
+    html = (tmp_path / "index.html").read_text()
+    assert '<html lang="en">' in html
+    assert html.count("<main>") == 1 and html.count("<h1>") == 1
+    assert html.index('class="skip"') < html.index("<main>")
+    assert html.count("<img ") == html.count("alt=")
+    assert "<th>" not in html and 'scope="col"' in html
+    # what scrolls can be reached by keyboard
+    assert html.count("<pre") == html.count("<pre tabindex")
+    assert "http://" not in html and "https://" not in html
