@@ -133,7 +133,8 @@ class Units:
             prop,
             kernel,
             seed,
-            examples=plan.examples,
+            # a costly property has short units, so that none keeps a worker for minutes
+            examples=max(2, round(plan.examples * all_properties()[prop].weight)),
             rows=limits.rows,
             width=limits.width,
             elements=limits.elements,
