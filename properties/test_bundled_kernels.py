@@ -14,6 +14,7 @@ from scanverify.kernel import bundled_kernels
 from scanverify.profiles import breadth
 from scanverify.properties import all_properties
 from scanverify.pytest_plugin import active_bench
+from scanverify.simulators import simulators
 
 
 def make_test(prop, kernel):
@@ -37,8 +38,22 @@ def pytest_generate_tests(metafunc):
     metafunc.parametrize("shard", shards)
 
 
-for _prop in all_properties().values():
-    for _kernel in bundled_kernels().values():
+def make_skipped(kernel, reason):
+    @pytest.mark.skip(reason=reason)
+    def test(shard):
+        """Its simulator is not on this machine."""
+
+    test.__name__ = test.__qualname__ = f"test_{kernel.name}"
+    return test
+
+
+for _kernel in bundled_kernels().values():
+    _absent = simulators()[_kernel.simulator].absent()
+    if _absent is not None:
+        _test = make_skipped(_kernel, _absent)
+        globals()[_test.__name__] = _test
+        continue
+    for _prop in all_properties().values():
         if _prop.claimed_by(_kernel):
             _test = make_test(_prop, _kernel)
             globals()[_test.__name__] = _test

@@ -6,12 +6,16 @@ import pytest
 
 from scanverify.case import Aliasing, CarryInit, Data
 from scanverify.kernel import bundled_kernels
+from scanverify.simulators import simulators
 from scanverify.strategies import SUPPORTED_FORMATS, plain_tiles, smallest_case
 
 
 @pytest.mark.parametrize("formats", SUPPORTED_FORMATS, ids=str)
 @pytest.mark.parametrize("kernel", bundled_kernels().values(), ids=lambda kernel: kernel.name)
 def test_every_expressible_cell(kernel, formats, bench):
+    absent = simulators()[kernel.simulator].absent()
+    if absent is not None:
+        pytest.skip(absent)
     examiner = bench.examiner(kernel)
     smallest = smallest_case(kernel, formats).with_(rows=3, width=5, tiles=plain_tiles(formats))
     for aliasing in Aliasing:

@@ -89,7 +89,7 @@ def check_kernel(kernel: Kernel, plan: Plan, workers: int = 1) -> Iterator[Prope
         prop.name for prop in claimed_properties(kernel) if fnmatchcase(prop.name, plan.properties)
     ]
     if workers <= 1:
-        session = simulators()[kernel.dialect].open(plan.timeout)
+        session = simulators()[kernel.simulator].open(plan.timeout)
         try:
             for name in names:
                 yield check_property(kernel, all_properties()[name], session, plan)
@@ -111,7 +111,7 @@ _mine: tuple[Kernel, Plan, Session] | None = None
 
 def _open(kernel: Kernel, plan: Plan) -> None:
     global _mine
-    _mine = (kernel, plan, simulators()[kernel.dialect].open(plan.timeout))
+    _mine = (kernel, plan, simulators()[kernel.simulator].open(plan.timeout))
 
 
 def _check_one(name: str) -> PropertyResult:

@@ -63,18 +63,31 @@ def classify(examination: Examination) -> Finding:
 
 
 class Examiner:
-    """Examines cases of one kernel in one session and tells ``record`` of every finding."""
+    """Examines cases of one kernel in one session and tells ``record`` of every finding.
+
+    ``sessions`` opens the session of another simulator, for comparisons between two.
+    """
 
     def __init__(
-        self, kernel: Kernel, session: Session, record: Callable[[Finding], None] | None = None
+        self,
+        kernel: Kernel,
+        session: Session,
+        record: Callable[[Finding], None] | None = None,
+        sessions: Callable[[str], Session] | None = None,
     ) -> None:
         self.kernel = kernel
         self._session = session
         self._record = record
+        self._sessions = sessions
 
-    def of(self, kernel: Kernel) -> Examiner:
-        """An examiner of another kernel, in the same session."""
-        return Examiner(kernel, self._session, self._record)
+    def of(self, kernel: Kernel) -> Examiner | None:
+        """An examiner of another kernel; None where its simulator is out of reach from here."""
+        if kernel.simulator == self.kernel.simulator:
+            return Examiner(kernel, self._session, self._record, self._sessions)
+        if self._sessions is None:
+            return None
+        session = self._sessions(kernel.simulator)
+        return Examiner(kernel, session, self._record, self._sessions)
 
     def examine(self, case: Case) -> Finding:
         """Run and judge a case; a suspect one is settled by its distribution's other seeds."""

@@ -31,14 +31,16 @@ from scanverify.case import case_to_json
 from scanverify.kernel import bundled_kernels
 from scanverify.known_defects import KNOWN_DEFECTS
 from scanverify.properties import all_properties
+from scanverify.simulators import simulators
 from scanverify.simulators.process import SimulatorUnavailable
 from scanverify.simulators.worker import die_with_parent
 from scanverify.strategies import Limits
 from scanverify.unit import Unit, UnitResult, replay, result_from_plain, run_unit
 from scanverify.user_kernel import load_user_kernel
 
-#: A process takes so many units and is replaced: what leaks, leaks no further.
-UNITS_A_PROCESS = 150
+#: After so many units all processes are replaced: what leaks, leaks no further. (The pool's own
+#: ``max_tasks_per_child`` can leave it without processes, CPython issue 115634.)
+UNITS_A_POOL = 300
 #: How long units may finish after the time is up, in seconds.
 GRACE = 45.0
 #: How often a unit is tried whose process died.
@@ -65,6 +67,8 @@ def pairs_of(kernels: Iterable[str], properties: str) -> tuple[tuple[str, str], 
     found = []
     for name in kernels:
         kernel = bundled_kernels().get(name) or load_user_kernel(name, {}, None)
+        if simulators()[kernel.simulator].absent() is not None:
+            continue
         found += [
             (prop.name, name)
             for prop in all_properties().values()
@@ -158,7 +162,6 @@ def local_pool(workers: int) -> ProcessPoolExecutor:
         mp_context=get_context("spawn"),
         initializer=_follow_the_parent,
         initargs=(os.getpid(),),
-        max_tasks_per_child=UNITS_A_PROCESS,
     )
 
 
@@ -221,6 +224,12 @@ class _Runner:
         self._note("a worker process was killed: starting new ones")
         self._executor.shutdown(wait=False, cancel_futures=True)
         self._executor = self._open()
+
+    def renew(self) -> None:
+        """Replace processes that have nothing to do."""
+        if isinstance(self._executor, ProcessPoolExecutor):
+            self._executor.shutdown(wait=True)
+            self._executor = self._open()
 
     def stop(self) -> None:
         if not isinstance(self._executor, ProcessPoolExecutor):
@@ -293,10 +302,14 @@ def _run_units(
     running: dict[Future[dict[str, Any]], tuple[Unit, int]] = {}
     again: list[tuple[Unit, int]] = []
     over_since: float | None = None
+    renew_at = UNITS_A_POOL
     while True:
         over = campaign.seconds > plan.seconds or campaign.cases >= plan.cases
+        if campaign.units >= renew_at and not running:
+            runner.renew()
+            renew_at = campaign.units + UNITS_A_POOL
         # one more than there are workers, so that none waits for the next
-        while not over and len(running) <= workers:
+        while not over and len(running) <= workers and campaign.units < renew_at:
             unit, tries = again.pop() if again else (units.next(), 0)
             running[runner.submit(run_unit, asdict(unit))] = (unit, tries + 1)
         if over:

@@ -49,6 +49,10 @@ class Kernel(Protocol):
         """The PyPTO it is written in; a simulator runs one dialect."""
 
     @property
+    def simulator(self) -> str:
+        """The simulator that its cases run on."""
+
+    @property
     def summary(self) -> str:
         """One line for ``scanverify list``."""
 

@@ -25,11 +25,15 @@ class Profile:
 
 
 def breadth(kernel: Kernel) -> float:
-    """How much of the carries and aliasings the kernel expresses, between 0.2 and 1."""
+    """How much of the carries and aliasings the kernel expresses, between 0.2 and 1.
+
+    A kernel whose programs take seconds to compile says what share of the examples it gets.
+    """
     smallest = smallest_case(kernel)
     pairs = [smallest.with_(aliasing=a, carry=c) for a in Aliasing for c in CarryInit]
     expressed = sum(kernel.inexpressible(case) is None for case in pairs)
-    return max(0.2, expressed / len(pairs))
+    share: float = getattr(kernel, "share", 1.0)
+    return max(0.2, expressed / len(pairs)) * share
 
 
 #: What a case on a simulator cannot keep to; HypoFuzz passes over tests that suppress all checks.

@@ -57,6 +57,7 @@ class PyptoScan:
 
     name = ""
     dialect = "pypto"
+    simulator = "pypto"
     summary = ""
     #: whether ``case.chunk`` means something to the algorithm
     has_chunks = False

@@ -78,7 +78,7 @@ class Bench:
 
     def examiner(self, kernel: Kernel) -> Examiner:
         """An examiner for one kernel on the simulator of its dialect."""
-        return Examiner(kernel, self.session(kernel.dialect), self._record)
+        return Examiner(kernel, self.session(kernel.simulator), self._record, self.session)
 
     def check(self, prop: Property, case: Any, kernel: Kernel) -> None:
         """Check a property on a case; a counterexample is written to the report directory."""

@@ -49,7 +49,7 @@ def expressible_cells() -> frozenset[tuple[str, str, str]]:
         if kernel.inexpressible(
             Case(
                 kernel.name,
-                kernel.dialect,
+                kernel.simulator,
                 2,
                 2,
                 formats,

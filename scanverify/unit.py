@@ -108,7 +108,7 @@ def run_unit(plain: dict[str, Any]) -> dict[str, Any]:
     unit = Unit(**{**plain, "known": tuple(plain.get("known", ()))})
     started = time.monotonic()
     kernel = _kernel(unit.kernel)
-    session = _session(kernel.dialect, unit.timeout)
+    session = _session(kernel.simulator, unit.timeout)
     prop = all_properties()[unit.property_name]
     record, known = _Record(), set(unit.known)
     hits: Counter[str] = Counter()
@@ -117,7 +117,7 @@ def run_unit(plain: dict[str, Any]) -> dict[str, Any]:
     for seed in range(unit.first_seed, unit.first_seed + unit.seeds):
         found = find_counterexamples(
             prop,
-            Examiner(kernel, session, record),
+            Examiner(kernel, session, record, lambda name: _session(name, unit.timeout)),
             Limits(unit.rows, unit.width, unit.elements),
             examples=unit.examples,
             seed=seed,
@@ -215,7 +215,7 @@ def replay(plain: dict[str, Any]) -> dict[str, Any]:
     """
     case = case_from_plain(plain["case"])
     kernel = _kernel(plain["kernel"])
-    examiner = Examiner(kernel, _session(kernel.dialect, plain["timeout"]))
+    examiner = Examiner(kernel, _session(kernel.simulator, plain["timeout"]))
     if "declared" in plain:
         finding = examiner.examine(case)
         fails = finding.declared == plain["declared"]

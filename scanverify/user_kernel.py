@@ -88,6 +88,11 @@ class UserKernel:
     promises_special_values: bool = False
 
     @property
+    def simulator(self) -> str:
+        """PyPI's pypto, or this machine for a plain function."""
+        return self.dialect
+
+    @property
     def summary(self) -> str:
         """One line for people."""
         return f"{self.name} of {self.path}"

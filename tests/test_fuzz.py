@@ -32,7 +32,7 @@ import scanverify
 
 @scanverify.scan_kernel(computes="flat")
 def scan(x, out):
-    out.copy_(torch.cumsum(x.flatten(), 0).reshape(x.shape))
+    out.copy_(torch.cumsum(x.flatten(), 0, dtype=out.dtype).reshape(x.shape))
 """
 #: Wrong from 17 elements on: the last one is left out.
 BROKEN = RIGHT + "    if x.numel() > 16:\n        out[-1, -1] -= x[-1, -1] - 1\n"
@@ -274,3 +274,19 @@ def test_usage_errors_are_one_sentence(tmp_path, kernel, options, words, capsys)
     error = capsys.readouterr().err
     assert words in error
     assert error.count("\n") == 1
+
+
+def test_processes_are_replaced_now_and_then(tmp_path, kernel, monkeypatch):
+    monkeypatch.setattr("scanverify.fuzz.UNITS_A_POOL", 3)
+    store = Buckets(tmp_path / "buckets.sqlite")
+    plan = Plan(((PROPERTY, kernel),), Limits(33, 65, 600), cases=700)
+    pools = []
+
+    def open_pool():
+        pools.append(local_pool(2))
+        return pools[-1]
+
+    campaign = run_campaign(plan, store, open_pool, 2)
+    assert len(pools) > 2
+    assert campaign.errors == [] and campaign.cases >= 700
+    store.close()

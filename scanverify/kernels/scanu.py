@@ -51,6 +51,7 @@ class ScanU:
 
     name = "scanu"
     dialect = "pypto"
+    simulator = "pypto"
     summary = "ScanU (arXiv 2505.15112, Algorithm 1), cube and vector step in one kernel"
 
     def scan(self, case: Case) -> Scan:

@@ -20,7 +20,7 @@ def _carry_cases(kernel: Kernel, limits: Limits) -> st.SearchStrategy[Case]:
 
 def _can_omit_the_carry(kernel: Kernel) -> bool:
     """Whether the kernel has a carry to leave without a value."""
-    case = Case(kernel.name, kernel.dialect, carry=CarryInit.OMITTED)
+    case = Case(kernel.name, kernel.simulator, carry=CarryInit.OMITTED)
     return kernel.inexpressible(case) is None
 
 

@@ -1,6 +1,6 @@
 """Simulators: real PyPTO behind one narrow interface.
 
-Every module here that defines ``SIMULATOR`` adds one; a new simulator is one
+Every module here that defines ``SIMULATORS`` adds them; a new simulator is one
 new file (and a runner that its worker executes).
 """
 
@@ -61,19 +61,22 @@ class Simulator(Protocol):
     def requirements(self) -> tuple[str, ...]:
         """What such a reproducer asks pip for."""
 
+    def absent(self) -> str | None:
+        """Why it is not on this machine, in one sentence; None where it may be opened."""
+
     def open(self, timeout: float) -> Session:
         """Start it; ``timeout`` is in seconds a case. Raises :class:`SimulatorUnavailable`."""
 
 
 @cache
 def simulators() -> dict[str, Simulator]:
-    """All simulators, by name, available here or not."""
+    """Every simulator, by name."""
     found: dict[str, Simulator] = {}
     for module in sorted(m.name for m in pkgutil.iter_modules(__path__)):
-        # runners import torch and pypto, and belong to workers
-        if not module.endswith("_runner"):
-            simulator = getattr(importlib.import_module(f"{__name__}.{module}"), "SIMULATOR", None)
-            if simulator is not None:
+        # runners belong to the workers, whose imports are not ours
+        if not module.endswith("runner"):
+            imported = importlib.import_module(f"{__name__}.{module}")
+            for simulator in getattr(imported, "SIMULATORS", ()):
                 found[simulator.name] = simulator
     return found
 

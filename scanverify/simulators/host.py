@@ -6,6 +6,7 @@ No PyPTO here: a first check of an algorithm before it is ported, and the way to
 
 from __future__ import annotations
 
+from scanverify.simulators.process import Worker
 from scanverify.simulators.session import WorkerSession
 
 
@@ -19,9 +20,12 @@ class Host:
     stand_alone = "host.py"
     requirements = ("numpy", "torch==2.13.0")
 
+    def absent(self) -> None:
+        """This machine is always there."""
+
     def open(self, timeout: float = 120.0) -> WorkerSession:
         """Start a worker."""
-        return WorkerSession(self.name, "host_runner", timeout)
+        return WorkerSession(self.name, Worker("host_runner"), timeout)
 
 
-SIMULATOR = Host()
+SIMULATORS = (Host(),)

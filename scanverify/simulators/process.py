@@ -113,11 +113,13 @@ class Worker:
         runner: str,
         *,
         python: str = sys.executable,
+        environment: dict[str, str] | None = None,
         start_timeout: float = 600.0,
         memory_limit: int = 24 << 30,
     ) -> None:
         self._runner = runner
         self._python = python
+        self._variables = dict(os.environ if environment is None else environment)
         self._start_timeout = start_timeout
         self._memory_limit = memory_limit
         self._process: subprocess.Popen[bytes] | None = None
@@ -132,10 +134,13 @@ class Worker:
         """Start the template and its first child; raises :class:`SimulatorUnavailable`."""
         self._scratch = Scratch()
         control_read, control_write = os.pipe()
-        environment = dict(os.environ)
-        package_parent = str(Path(__file__).resolve().parents[2])
+        environment = dict(self._variables)
+        # scanverify alone: what else lies beside it may be another system's pypto
+        shelf = self._scratch.path / "path"
+        shelf.mkdir()
+        (shelf / "scanverify").symlink_to(Path(__file__).resolve().parents[1])
         environment["PYTHONPATH"] = os.pathsep.join(
-            filter(None, (package_parent, environment.get("PYTHONPATH", "")))
+            filter(None, (str(shelf), environment.get("PYTHONPATH", "")))
         )
         # the current directory is the user's, and no place to import from
         environment["PYTHONSAFEPATH"] = "1"

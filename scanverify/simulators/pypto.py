@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from scanverify.simulators.process import SimulatorUnavailable
+from scanverify.simulators.process import SimulatorUnavailable, Worker
 from scanverify.simulators.session import WorkerSession, brief
 
 _SELF_TEST_PROGRAM = """
@@ -39,9 +39,12 @@ class PyptoInterpreter:
     stand_alone = "pypto.py"
     requirements = ("numpy", "torch==2.13.0", "pypto==0.2.0", "cmake", "ninja")
 
+    def absent(self) -> None:
+        """It comes with scanverify; :meth:`open` tells what is missing."""
+
     def open(self, timeout: float = 120.0) -> PyptoSession:
         """Start a worker and have it prove itself on a known scan."""
-        return PyptoSession(self.name, "pypto_runner", timeout)
+        return PyptoSession(self.name, Worker("pypto_runner"), timeout)
 
 
 class PyptoSession(WorkerSession):
@@ -83,4 +86,4 @@ class PyptoSession(WorkerSession):
             )
 
 
-SIMULATOR = PyptoInterpreter()
+SIMULATORS = (PyptoInterpreter(),)

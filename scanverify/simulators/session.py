@@ -26,10 +26,10 @@ class WorkerSession:
     #: what the start has shown, for ``scanverify doctor``
     proof = "no self-test"
 
-    def __init__(self, name: str, runner: str, timeout: float) -> None:
+    def __init__(self, name: str, worker: Worker, timeout: float) -> None:
         self._name = name
         self._timeout = timeout
-        self._worker = Worker(runner)
+        self._worker = worker
         self._worker.start()
         try:
             self.self_test()
@@ -129,7 +129,8 @@ def _task(plain: dict[str, Any]) -> Task:
 
 def _death(answer: Answer) -> str:
     code = answer.crash or 0
-    last = [line for line in answer.log.splitlines() if line.strip()][-1:]
+    lines = [line.strip() for line in answer.log.splitlines()]
+    last = [line for line in lines if line and not line.startswith("[mono_ns")][-1:]
     words = f": {last[0].strip()[:200]}" if last else ""
     if code < 0:
         try:

@@ -1,0 +1,109 @@
+"""The simulator ``a2a3sim`` of hw-native-sys PyPTO, in an interpreter that the user names.
+
+ptoas lowers each kernel to C++, a compiler builds it against the PTO-ISA CPU headers, and the
+runtime schedules the tasks on threads.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from scanverify.simulators.interpreters import absent, chosen_python, environment_of
+from scanverify.simulators.process import SimulatorUnavailable, Worker
+from scanverify.simulators.session import WorkerSession, brief
+
+_SELF_TEST_PROGRAM = """
+import pypto.language as pl
+
+@pl.program
+class Scan:
+    @pl.function(type=pl.FunctionType.InCore)
+    def rows(self, x: pl.Tensor[[16, 16], pl.FP32], u: pl.Tensor[[16, 16], pl.FP32],
+             o: pl.Out[pl.Tensor[[16, 16], pl.FP32]]) -> pl.Tensor[[16, 16], pl.FP32]:
+        x1 = pl.load(x, [0, 0], [16, 16], target_memory=pl.MemorySpace.Mat)
+        u1 = pl.load(u, [0, 0], [16, 16], target_memory=pl.MemorySpace.Mat)
+        xl = pl.move(x1, target_memory=pl.MemorySpace.Left)
+        ur = pl.move(u1, target_memory=pl.MemorySpace.Right)
+        o = pl.store(pl.matmul(xl, ur), [0, 0], o)
+        return o
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def main(self, x: pl.Tensor[[16, 16], pl.FP32], u: pl.Tensor[[16, 16], pl.FP32],
+             out: pl.Out[pl.Tensor[[16, 16], pl.FP32]]) -> pl.Tensor[[16, 16], pl.FP32]:
+        out = self.rows(x, u, out)
+        return out
+"""
+
+
+class A2a3Sim:
+    """hw-native-sys PyPTO on one of its platforms."""
+
+    dialect = "pl"
+    stand_alone = "pl.py"
+    requirements = ("numpy", "torch==2.13.0")
+
+    def __init__(self, platform: str, tried: bool) -> None:
+        self.name = self.platform = platform
+        self.limits = (
+            "The runtime tracks no write after read: a program that depends on one may pass by "
+            "luck, so its runs are repeated.",
+            "Arguments are not checked: a tensor of another shape or dtype is accepted.",
+            *(() if tried else ("It was never tried with scanverify.",)),
+        )
+
+    def absent(self) -> str | None:
+        """Why it cannot be had here; it is looked for and not started."""
+        return absent()
+
+    def open(self, timeout: float = 120.0) -> PlSession:
+        """Start a worker in the chosen interpreter and have it compute known row sums."""
+        reason = absent()
+        if reason is not None:
+            raise SimulatorUnavailable(reason)
+        python = chosen_python()
+        worker = Worker(
+            "a2a3sim_runner",
+            python=python,
+            environment={**environment_of(python), "SCANVERIFY_PLATFORM": self.platform},
+            # the simulator's device memory is reserved as a whole
+            memory_limit=0,
+        )
+        return PlSession(self.name, worker, timeout)
+
+
+class PlSession(WorkerSession):
+    """A session whose every run has a process of its own: device memory survives runs."""
+
+    proof = "self-test right"
+
+    def self_test(self) -> None:
+        """Refuse to go on when known row sums come out wrong."""
+        x = np.arange(256, dtype=np.float32).reshape(16, 16) - 7
+        u = np.triu(np.ones((16, 16), dtype=np.float32))
+        out = np.full((16, 16), -1.0, dtype=np.float32)
+        arrays = {"x": x.reshape(-1), "u": u.reshape(-1), "out": out.reshape(-1)}
+        job = {
+            "program": _SELF_TEST_PROGRAM,
+            "steps": [["Scan", ["x", "u", "out"]]],
+            "buffers": {name: [name, "fp32", 0, [16, 16]] for name in arrays},
+        }
+        answer = self._worker.submit(job, dict(arrays), max(self._timeout, 120.0))
+        right = (
+            answer.reply is not None
+            and answer.reply.get("status") == "completed"
+            and np.array_equal(answer.arrays["out"].reshape(16, 16), np.cumsum(x, axis=1))
+        )
+        if not right:
+            raise SimulatorUnavailable(
+                f"The self-test failed: {self._name} did not compute known row sums "
+                f"({brief(answer)}), so no verdict would mean anything; "
+                "see the installation of hw-native-sys PyPTO."
+            )
+
+
+SIMULATORS = (
+    A2a3Sim("a2a3sim", True),
+    A2a3Sim("a5sim", False),
+    A2a3Sim("a2a3", False),
+    A2a3Sim("a5", False),
+)
