@@ -1,0 +1,478 @@
+"""The five questions of kernel authors, answered from the verdicts of a run.
+
+Each question is asked of each simulator by rows: a label and the cells (kernel, aliasing, carry)
+that bear on it. Nothing is answered that was not run: the words follow from the verdicts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from scanverify.case import (
+    Aliasing,
+    CarryInit,
+    Case,
+    CaseError,
+    Data,
+    Formats,
+    case_from_plain,
+    case_to_json,
+)
+from scanverify.examiner import Examiner
+from scanverify.kernel import Kernel, bundled_kernels
+from scanverify.simulators import Session
+from scanverify.strategies import SUPPORTED_FORMATS, UNSUPPORTED_FORMATS, is_inclusive, plain_tiles
+from scanverify.verdict import Kind
+
+EVIDENCE_VERSION = 1
+#: The shapes of every cell in fp32: tiles filled, and ragged in both directions.
+SHAPES = ((16, 16), (5, 20))
+#: More shapes, for a kernel's plainest cell.
+MORE_SHAPES = ((1, 1), (1, 16), (2, 64), (17, 64), (64, 63), (64, 64))
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One program, run with several data sets."""
+
+    case: Case
+    verdicts: dict[str, int]
+    #: the summary of the gravest verdict
+    summary: str
+    #: what it is declared as, if anything
+    declared: str
+    program: str
+
+    @property
+    def runs(self) -> int:
+        """How often it was run."""
+        return sum(self.verdicts.values())
+
+    @property
+    def right(self) -> bool:
+        """Whether every run was right."""
+        return set(self.verdicts) == {Kind.PASS.value}
+
+
+@dataclass(frozen=True)
+class Testimony:
+    """All evidence from one simulator, with its versions."""
+
+    simulator: str
+    versions: dict[str, str]
+    seconds: float
+    evidence: tuple[Evidence, ...]
+
+
+def evidence_cases(simulator: str) -> Iterator[tuple[Kernel, Case]]:
+    """Every cell of aliasing and carry in fp32; dtypes and more shapes for the main forms."""
+    for kernel in bundled_kernels().values():
+        if kernel.simulator != simulator or kernel.name not in _ASKED:
+            continue
+        seen = set()
+        for case in _cells(kernel):
+            if kernel.inexpressible(case) is None and case.digest not in seen:
+                seen.add(case.digest)
+                yield kernel, case
+
+
+def _cells(kernel: Kernel) -> Iterator[Case]:
+    def cell(shape: tuple[int, int], formats: Formats, **axes: Any) -> Case:
+        case = Case(
+            kernel.name, kernel.simulator, *shape, formats, is_inclusive(kernel), **axes
+        ).with_(tiles=plain_tiles(formats))
+        carry_in = 3.0 if case.carry is CarryInit.CARRY_IN else 0.0
+        return case.with_(data=Data("small_integers", 1, carry_in=carry_in))
+
+    for carry in CarryInit:
+        for aliasing in Aliasing:
+            for shape in SHAPES:
+                yield cell(shape, Formats(), carry=carry, aliasing=aliasing)
+    if kernel.name in _IN_ALL_DTYPES:
+        for formats in (*SUPPORTED_FORMATS, *UNSUPPORTED_FORMATS):
+            yield cell(SHAPES[0], formats)
+        for shape in MORE_SHAPES:
+            yield cell(shape, Formats())
+
+
+def gather(
+    session: Session,
+    cases: Iterable[tuple[Kernel, Case]],
+    repeats: int,
+    note: Callable[[Evidence], None] = lambda evidence: None,
+) -> Iterator[Evidence]:
+    """Run every case with ``repeats`` data sets; a program that is rejected once is not repeated.
+
+    A case that a race decides may pass by luck, so every data set is another one.
+    """
+    order = list(Kind)
+    for kernel, case in cases:
+        examiner = Examiner(kernel, session)
+        verdicts: Counter[str] = Counter()
+        worst, summary, declared = Kind.PASS, "right", ""
+        for repeat in range(repeats):
+            data = case.data.__class__(
+                case.data.distribution, case.data.seed + repeat, None, case.data.carry_in
+            )
+            finding = examiner.examine(case.with_(data=data))
+            verdict = finding.examination.verdict
+            verdicts[verdict.kind.value] += 1
+            if order.index(verdict.kind) > order.index(worst):
+                worst, summary, declared = verdict.kind, verdict.summary, finding.declared
+            if verdict.kind is Kind.REJECTED:
+                break
+        source = kernel.program(case).source
+        evidence = Evidence(case, dict(verdicts), summary, declared, source)
+        note(evidence)
+        yield evidence
+
+
+# -- the questions ------------------------------------------------------------
+
+Select = Callable[[Case], bool]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One way to do what the question is about, and the cells in which it was done."""
+
+    label: str
+    selects: Select
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question, its rows by simulator, and the sentence that answers it from them."""
+
+    number: int
+    text: str
+    rows: dict[str, tuple[Row, ...]]
+    answers: Callable[[str, Sequence[tuple[Row, list[Evidence]]]], str]
+
+
+def _of(
+    *kernels: str, aliasing: Sequence[Aliasing] = (Aliasing.DISTINCT,), carry: Any = ()
+) -> Select:
+    allowed = tuple(carry) or tuple(c for c in CarryInit if c is not CarryInit.OMITTED)
+    return lambda case: (
+        case.kernel in kernels
+        and case.aliasing in aliasing
+        and case.carry in allowed
+        and case.formats == Formats()
+    )
+
+
+def told(found: Sequence[Evidence]) -> str:
+    """What became of some programs, in words."""
+    if not found:
+        return "not run"
+    runs: Counter[str] = Counter()
+    for evidence in found:
+        runs.update(evidence.verdicts)
+    programs = f"{len(found)} program{'' if len(found) == 1 else 's'}"
+    if set(runs) == {Kind.PASS.value}:
+        return f"right in all {runs.total()} runs of {programs}"
+    if set(runs) == {Kind.REJECTED.value}:
+        return f"rejected ({programs})"
+    parts = [
+        f"{count} {'right' if kind == Kind.PASS.value else kind}" for kind, count in runs.items()
+    ]
+    return f"{', '.join(parts)} ({runs.total()} runs of {programs})"
+
+
+def _right(found: Sequence[Evidence]) -> bool:
+    return bool(found) and all(evidence.right for evidence in found)
+
+
+def _all_right_is_yes(simulator: str, rows: Sequence[tuple[Row, list[Evidence]]]) -> str:
+    row, found = rows[0]
+    return f"{'Yes' if _right(found) else 'Not always'}: {row.label} is {told(found)}."
+
+
+def _any_right_way(simulator: str, rows: Sequence[tuple[Row, list[Evidence]]]) -> str:
+    right = [row.label for row, found in rows if _right(found)]
+    wrong = [row.label for row, found in rows if found and not _right(found)]
+    if not right:
+        return "No: none of the ways that were tried is right in all runs."
+    text = f"Yes: {'; '.join(right)}."
+    return text + (f" Not right in all runs: {'; '.join(wrong)}." if wrong else "")
+
+
+def _no_difference(simulator: str, rows: Sequence[tuple[Row, list[Evidence]]]) -> str:
+    if not any(found for _, found in rows):
+        return (
+            "It cannot be asked: a kernel of this dialect fills its arguments, returning nothing."
+        )
+    if all(_right(found) for _, found in rows if found):
+        return (
+            "It makes no difference: " + "; ".join(f"{r.label}: {told(f)}" for r, f in rows) + "."
+        )
+    return "It matters: " + "; ".join(f"{r.label}: {told(f)}" for r, f in rows) + "."
+
+
+def _each_row(simulator: str, rows: Sequence[tuple[Row, list[Evidence]]]) -> str:
+    shared = [(row, found) for row, found in rows[1:] if found]
+    if shared and all(_right(found) for _, found in shared):
+        return f"No: every sharing that was tried is right, as is {rows[0][0].label}."
+    bad = [f"{row.label}: {told(found)}" for row, found in shared if not _right(found)]
+    good = [row.label for row, found in shared if _right(found)]
+    also = f" Right all the same: {'; '.join(good)}." if good else ""
+    return f"Better so; sharing is not always right. {'; '.join(bad)}.{also}"
+
+
+def _omitted(simulator: str, rows: Sequence[tuple[Row, list[Evidence]]]) -> str:
+    return " ".join(f"{row.label}: {told(found)}." for row, found in rows if found)
+
+
+_SHARED = (
+    ("its own tensor", (Aliasing.DISTINCT,)),
+    ("out used for both steps", (Aliasing.TEMPORARY_IS_OUT,)),
+    ("x given as the temporary", (Aliasing.TEMPORARY_IS_X,)),
+    ("out written in x's place", (Aliasing.OUT_IS_X,)),
+    ("one tensor passed as x and as out", (Aliasing.SAME_TENSOR_TWICE,)),
+    ("out one row below the temporary in one tensor", (Aliasing.OUT_ONE_ROW_BELOW,)),
+    ("out one row above the temporary in one tensor", (Aliasing.OUT_ONE_ROW_ABOVE,)),
+)
+
+QUESTIONS = (
+    Question(
+        1,
+        "Is the split into a cube and a vector function, chained through a temporary in global "
+        "memory, the way to go?",
+        {
+            "pypto": (
+                Row("two kernels chained through a tensor", _of("scanu_split")),
+                Row("one kernel for both steps", _of("scanu")),
+            ),
+            "a2a3sim": (
+                Row("two InCore functions and an orchestration", _of("pl_split")),
+                Row("tensor level, two pl.at scopes, Opaque", _of("pl_opaque_scopes")),
+                Row("tensor level, two pl.at scopes, @pl.jit", _of("pl_jit_scopes")),
+                Row("tensor level, Opaque without scopes (the naive port)", _of("pl_opaque")),
+                Row("tensor level, @pl.jit without scopes", _of("pl_jit")),
+            ),
+        },
+        _all_right_is_yes,
+    ),
+    Question(
+        2,
+        "Can it be one InCore function, moving L0C to Vec?",
+        {
+            "pypto": (Row("one kernel, the move left to the compiler", _of("scanu")),),
+            "a2a3sim": (
+                Row("pl.mul(acc, 1.0), then rows sliced", _of("pl_incore_mul")),
+                Row("pl.move to Vec, then rows sliced", _of("pl_incore_move")),
+                Row("the same with a split mode", _of("pl_incore_move_split")),
+                Row("tpush and tpop, pl.mul before slicing", _of("pl_incore_push")),
+                Row("tpush and tpop, the popped tile sliced", _of("pl_incore_push_sliced")),
+                Row("pl.split_aiv with aiv_shard", _of("pl_incore_split_aiv")),
+                Row("one pl.at scope, product sliced", _of("pl_jit_one_scope")),
+                Row("one pl.at scope, pl.mul before slicing", _of("pl_jit_one_scope_mul")),
+                Row("the same split UP_DOWN", _of("pl_jit_one_scope_split")),
+            ),
+        },
+        _any_right_way,
+    ),
+    Question(
+        3,
+        "Does returning the callee's result directly from the orchestrator differ from capturing "
+        "it first?",
+        {
+            "pypto": (),
+            "a2a3sim": (
+                Row("captured first", _of("pl_split")),
+                Row("returned directly", _of("pl_split_direct")),
+                Row("captured under another name", _of("pl_split_renamed")),
+                Row("not captured at all", _of("pl_split_ignored")),
+                Row(
+                    "out used for both steps, captured",
+                    _of("pl_split", aliasing=(Aliasing.TEMPORARY_IS_OUT,)),
+                ),
+                Row(
+                    "out used for both steps, returned directly",
+                    _of("pl_split_direct", aliasing=(Aliasing.TEMPORARY_IS_OUT,)),
+                ),
+                Row(
+                    "out used for both steps, captured under another name",
+                    _of("pl_split_renamed", aliasing=(Aliasing.TEMPORARY_IS_OUT,)),
+                ),
+            ),
+        },
+        _no_difference,
+    ),
+    Question(
+        4,
+        "Must the temporary be its own buffer?",
+        {
+            "pypto": tuple(
+                Row(f"{label}, {words}", _of(kernel, aliasing=aliasing))
+                for kernel, words in (("scanu_split", "two kernels"), ("scanu", "one kernel"))
+                for label, aliasing in _SHARED
+            ),
+            "a2a3sim": tuple(Row(label, _of("pl_split", aliasing=a)) for label, a in _SHARED),
+        },
+        _each_row,
+    ),
+    Question(
+        5,
+        "What happens when a loop-carried value has no init_values?",
+        {
+            "pypto": (
+                Row(
+                    "never initialised, two kernels", _of("scanu_split", carry=(CarryInit.OMITTED,))
+                ),
+                Row("never initialised, one kernel", _of("scanu", carry=(CarryInit.OMITTED,))),
+                Row(
+                    "initialised in the loop's first iteration",
+                    _of("scanu", "scanu_split", carry=(CarryInit.LOOP_BEGIN,)),
+                ),
+            ),
+            "a2a3sim": (
+                Row(
+                    "a plain variable, rebound in the loop",
+                    _of("pl_split", carry=(CarryInit.OMITTED,)),
+                ),
+                Row("init_values", _of("pl_split", carry=(CarryInit.ZEROS,))),
+                Row(
+                    "a plain variable, one InCore function",
+                    _of("pl_incore_mul", carry=(CarryInit.OMITTED,)),
+                ),
+                Row(
+                    "a plain variable, tensor level",
+                    _of("pl_opaque_scopes", "pl_jit_scopes", carry=(CarryInit.OMITTED,)),
+                ),
+            ),
+        },
+        _omitted,
+    ),
+)
+_ASKED = frozenset(
+    ("scanu", "scanu_split", *(n for n, k in bundled_kernels().items() if k.dialect == "pl"))
+)
+#: A form that fails in fp32 fails in every dtype; these do not.
+_IN_ALL_DTYPES = ("scanu", "scanu_split", "pl_split", "pl_incore_mul", "pl_opaque_scopes")
+
+
+# -- the document ---------------------------------------------------------------
+
+
+def document(testimonies: Sequence[Testimony]) -> str:
+    """``docs/questions.md``."""
+    lines = [
+        "# Five questions of kernel authors",
+        "",
+        "Generated by `scanverify questions` from the verdicts of runs; do not edit. Every program "
+        "was compiled by real PyPTO and run on its simulator with several data sets; a program "
+        "that was rejected was not run again. What a simulator cannot show is in the README.",
+        "",
+    ]
+    for testimony in testimonies:
+        versions = ", ".join(f"{k} {v}" for k, v in testimony.versions.items())
+        runs = sum(e.runs for e in testimony.evidence)
+        rate = runs / testimony.seconds if testimony.seconds else 0.0
+        lines.append(
+            f"- **{testimony.simulator}**: {versions}; {len(testimony.evidence)} programs, "
+            f"{runs} runs in {testimony.seconds:.0f} s ({rate:.2f} runs/s)"
+        )
+    for question in QUESTIONS:
+        lines += ["", f"## {question.number}. {question.text}"]
+        for testimony in testimonies:
+            lines += ["", *_answered(question, testimony)]
+    lines += ["", "## All cells"]
+    for testimony in testimonies:
+        lines += ["", f"### {testimony.simulator}", "", *_table(testimony.evidence)]
+    return "\n".join(lines) + "\n"
+
+
+def _answered(question: Question, testimony: Testimony) -> list[str]:
+    rows = [
+        (row, [e for e in testimony.evidence if row.selects(e.case)])
+        for row in question.rows.get(testimony.simulator, ())
+    ]
+    lines = [f"**{testimony.simulator}.** {question.answers(testimony.simulator, rows)}"]
+    if not rows:
+        return lines
+    lines += [
+        "",
+        "| way | programs | runs | verdicts | says |",
+        "| --- | ---: | ---: | --- | --- |",
+    ]
+    for row, found in rows:
+        runs: Counter[str] = Counter()
+        for evidence in found:
+            runs.update(evidence.verdicts)
+        said = next((e.summary for e in found if not e.right), "")
+        counts = ", ".join(f"{kind} {count}" for kind, count in runs.items()) or "not run"
+        lines.append(f"| {row.label} | {len(found)} | {runs.total()} | {counts} | {_cell(said)} |")
+    shown = _shown(rows)
+    if shown is not None:
+        row, evidence = shown
+        lines += [
+            "",
+            f"The smallest program, {row.label} ({evidence.case}: {told([evidence])}):",
+            "",
+            "```python",
+            evidence.program.strip("\n"),
+            "```",
+        ]
+    return lines
+
+
+def _shown(rows: Sequence[tuple[Row, list[Evidence]]]) -> tuple[Row, Evidence] | None:
+    """The smallest program that is not right, or else the smallest of the first row."""
+    found = [(row, e) for row, evidence in rows for e in evidence]
+    bad = [(row, e) for row, e in found if not e.right]
+    chosen = bad or found
+    return min(chosen, key=lambda pair: (len(pair[1].program), str(pair[1].case)), default=None)
+
+
+def _cell(text: str) -> str:
+    """Text for a cell of a Markdown table."""
+    cut = text if len(text) <= 220 else text[:217] + "..."
+    return cut.replace("|", "\\|").replace("\n", " ").replace("<", "&lt;")
+
+
+def _table(found: Sequence[Evidence]) -> list[str]:
+    lines = [
+        "| kernel | shape | formats | aliasing | carry | verdicts | declared or says |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for e in found:
+        counts = ", ".join(f"{kind} {count}" for kind, count in e.verdicts.items())
+        says = e.declared or ("" if e.right else e.summary[:100])
+        case = e.case
+        lines.append(
+            f"| {case.kernel} | {case.rows}x{case.width} | {case.formats} | "
+            f"{case.aliasing.value} | {case.carry.value} | {counts} | {_cell(says)} |"
+        )
+    return lines
+
+
+# -- evidence on disk -------------------------------------------------------------
+
+
+def testimony_to_json(testimony: Testimony) -> str:
+    """The evidence as JSON."""
+    plain = asdict(testimony)
+    for entry, evidence in zip(plain["evidence"], testimony.evidence, strict=True):
+        entry["case"] = json.loads(case_to_json(evidence.case))
+    return json.dumps({"scanverify_evidence": EVIDENCE_VERSION, **plain}, indent=1) + "\n"
+
+
+def testimony_from_json(text: str) -> Testimony:
+    """Read evidence back; raises :class:`CaseError` for anything else."""
+    try:
+        plain = json.loads(text)
+        if plain.pop("scanverify_evidence") != EVIDENCE_VERSION:
+            raise ValueError("another version")
+        evidence = tuple(
+            Evidence(**{**entry, "case": case_from_plain(entry["case"])})
+            for entry in plain.pop("evidence")
+        )
+        return Testimony(**plain, evidence=evidence)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise CaseError(f"This is no evidence of scanverify questions ({error}).") from None
