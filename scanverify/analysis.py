@@ -177,7 +177,7 @@ class Quantity:
         if fmt == self.held_in:
             return self
         reach = np.abs(self.value) + self.error
-        error = np.maximum(self._relative(fmt, reach), 0.5 * fmt.smallest_subnormal)
+        error = np.maximum(self._relative(fmt, reach), self._underflow(fmt))
         return self._rounding(error, reach, fmt, name)
 
     def plus(self, other: Quantity, fmt: Format, name: str) -> Quantity:
@@ -214,7 +214,7 @@ class Quantity:
                 ),
             )
         reach = np.abs(value) + result.error
-        error = np.maximum(self._relative(fmt, reach), 0.5 * fmt.smallest_subnormal)
+        error = np.maximum(self._relative(fmt, reach), self._underflow(fmt))
         return result._rounding(error, reach, fmt, name)
 
     def triangular_sums(self, fmt: Format, name: str, *, inclusive: bool = True) -> Quantity:
@@ -298,6 +298,10 @@ class Quantity:
         if fmt.is_integer:
             return np.zeros_like(reach)
         return self.law.rounding(reach, fmt.unit_roundoff)
+
+    def _underflow(self, fmt: Format) -> float:
+        """One rounding's error below the normal range, which spreads like any other."""
+        return 0.5 * fmt.smallest_subnormal * self.law.spread
 
     def _merged(
         self,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import platform
 import shutil
 import sys
@@ -32,6 +33,7 @@ from scanverify.properties import all_properties
 from scanverify.report import plain_report, text_report
 from scanverify.simulators import simulator_of, simulators
 from scanverify.simulators.calculator import NO_COMPILER, compiler_version
+from scanverify.simulators.interpreters import VARIABLE, chosen_python, probe
 from scanverify.simulators.process import SimulatorUnavailable
 from scanverify.strategies import SUPPORTED_FORMATS, Limits, is_expressible, smallest_case
 from scanverify.usage import INTERRUPTED, OK, USAGE, VERDICT, UsageError
@@ -53,6 +55,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     command: Callable[[argparse.Namespace], int] = options.command
+    if getattr(options, "a2a3sim_python", None):
+        os.environ[VARIABLE] = options.a2a3sim_python
     try:
         return command(options)
     except _USER_ERRORS as error:
@@ -66,6 +70,9 @@ def main(arguments: list[str] | None = None) -> int:
         return INTERRUPTED
 
 
+_ELSEWHERE = f"the interpreter that has hw-native-sys PyPTO (or set {VARIABLE})"
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="scanverify", description="Verify scan kernels written in PyPTO on its CPU simulator."
@@ -74,6 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     doctor = commands.add_parser("doctor", help="tell whether the simulators can run here")
+    doctor.add_argument("--a2a3sim-python", metavar="PYTHON", help=_ELSEWHERE)
     doctor.add_argument("--json", action="store_true", help="answer in JSON")
     doctor.add_argument(
         "--no-start", action="store_true", help="look only; do not build and start the simulator"
@@ -89,6 +97,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--kernel", metavar="FILE.py[:FUNCTION]", help="the file of a kernel of your own"
     )
+    run.add_argument("--a2a3sim-python", metavar="PYTHON", help=_ELSEWHERE)
     run.add_argument("--computes", choices=[a.value for a in Axis], help="see check")
     run.add_argument("--json", action="store_true", help="answer in JSON")
     run.add_argument("--twice", action="store_true", help="run it two times and compare the bits")
@@ -316,10 +325,17 @@ def _doctor(options: argparse.Namespace) -> int:
         if found[package] is None
     ]
     states = {}
+    other = probe(chosen_python())
+    found["interpreter of a2a3sim"] = other.python
+    found["its pypto"] = " ".join(filter(None, (other.system, other.found.get("pypto"))))
     for simulator in simulators().values():
-        if options.no_start:
+        absent = simulator.absent()
+        if absent is not None:
+            missing = other.missing if simulator.dialect == "pl" else [absent]
+            states[simulator.name] = "not here: " + " ".join(missing)
+        elif options.no_start:
             states[simulator.name] = "not tried"
-        elif problems:
+        elif problems and simulator.dialect != "pl":
             states[simulator.name] = "not tried: " + problems[0]
         else:
             states[simulator.name] = _start(simulator.name)
@@ -328,7 +344,7 @@ def _doctor(options: argparse.Namespace) -> int:
         print(json.dumps({"found": found, "problems": problems, "simulators": states}, indent=2))
     else:
         for name, value in found.items():
-            print(f"{name:<12} {value or 'not found'}")
+            print(f"{name:<22} {value or 'not found'}")
         for name, state in states.items():
             print(f"simulator {name}: {state}")
         for problem in problems:

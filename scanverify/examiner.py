@@ -114,7 +114,10 @@ class Examiner:
 
     def examine_twice(self, case: Case) -> Finding:
         """Run a case two times; a difference between the two is the verdict."""
-        return self._noted(classify(examine_twice(case, self.kernel, self._session)))
+        finding = classify(examine_twice(case, self.kernel, self._session))
+        if finding.examination.verdict.kind is Kind.SUSPECT:
+            finding = self._settled(finding)
+        return self._noted(finding)
 
     def must_be_right(self, finding: Finding) -> None:
         """Nothing but the right result will do, unless a known defect shows."""

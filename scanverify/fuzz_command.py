@@ -52,6 +52,9 @@ def add_parser(commands: Any) -> None:
     fuzz.add_argument("--profile", choices=sorted(PROFILES), default="nightly", help="shapes")
     fuzz.add_argument("--timeout", type=float, default=60.0, help="seconds a case may take")
     fuzz.add_argument("--dask", default="", metavar="ADDRESS", help="run on a Dask cluster")
+    fuzz.add_argument(
+        "--a2a3sim-python", metavar="PYTHON", help="the interpreter that has hw-native-sys PyPTO"
+    )
     fuzz.set_defaults(command=_fuzz)
 
 

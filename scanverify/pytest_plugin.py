@@ -6,6 +6,7 @@ Registered by entry point; inert until a test asks for one of its fixtures.
 from __future__ import annotations
 
 import atexit
+import os
 import time
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -21,6 +22,7 @@ from scanverify.report import text_report
 from scanverify.report_folder import write_report
 from scanverify.search import smallest_like
 from scanverify.simulators import Session, simulators
+from scanverify.simulators.interpreters import VARIABLE
 from scanverify.simulators.process import SimulatorUnavailable
 from scanverify.tally import Tally
 
@@ -51,6 +53,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=40.0,
         metavar="SECONDS",
         help="how long one case may take (default: %(default)s)",
+    )
+    group.addoption(
+        "--a2a3sim-python",
+        metavar="PYTHON",
+        help=f"the interpreter that has hw-native-sys PyPTO (or set {VARIABLE})",
     )
 
 
@@ -118,6 +125,9 @@ def active_bench() -> Bench:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Start with an empty tally and a bench without sessions."""
+    if config.getoption("--a2a3sim-python"):
+        # the environment, since xdist's workers and ours inherit it
+        os.environ[VARIABLE] = config.getoption("--a2a3sim-python")
     config.stash[_TALLY] = Tally()
     config.stash[_STARTED] = time.monotonic()
     _benches.append(

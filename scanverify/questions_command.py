@@ -43,6 +43,9 @@ def add_parser(commands: Any) -> None:
     )
     questions.add_argument("--out", type=Path, default=Path("docs/questions.md"))
     questions.add_argument("--timeout", type=float, default=90.0, help="seconds a run may take")
+    questions.add_argument(
+        "--a2a3sim-python", metavar="PYTHON", help="the interpreter that has hw-native-sys PyPTO"
+    )
     questions.set_defaults(command=_questions)
 
 

@@ -197,7 +197,7 @@ def reproducer(examination: Examination, title: str) -> str | None:
     layout = kernel.layout(case)
     before = initial_memory(case, kernel, expected)
     found = ", ".join(f"{k} {v}" for k, v in examination.outcome.environment.versions.items())
-    needs = " ".join(simulator.requirements)
+    needs = simulator.requirements
     bound = expected.likely if kind is Kind.SUSPECT else expected.bound
     passes = ["CodegenPreproc"] if case.task_graph else PASSES[case.passes]
     tolerance = min(expected.pass_tolerance, LARGEST_TOLERANCE)
@@ -205,7 +205,7 @@ def reproducer(examination: Examination, title: str) -> str | None:
         f'"""{_in_a_docstring(title)}\n\n'
         f"The case: {case}\n"
         f"Seen with {found}.\n\n"
-        f"It needs Python 3.11, g++ and: pip install {needs}\n"
+        f"It needs {needs}.\n"
         "Exit code 1: the fault shows; 0: it does not; 2: it cannot run here.\n"
         '"""\n\n'
     )
@@ -242,6 +242,7 @@ def reproducer(examination: Examination, title: str) -> str | None:
         + f"TOLERANCE = {tolerance!r}\n"
         + f"TASK_GRAPH = {case.task_graph}\n"
         + f"TAKES = {takes!r}\n"
+        + f"SIMULATOR = {case.simulator!r}\n"
         + f"RUNS = {5 if kind is Kind.NON_DETERMINISTIC else 1}\n"
         + "# the scan, computed in float64, and how far off each element may be\n"
         + f"EXPECTED = {_numbers(expected.value)}\n"

@@ -155,3 +155,12 @@ def test_an_infinity_spoils_its_row_as_ieee_754_has_it():
     assert np.isnan(sums[0, 0])
     assert list(sums[0, 1:]) == [np.inf, np.inf]
     assert list(sums[1]) == [1, 3, 6]
+
+
+def test_subnormal_roundings_spread_under_the_likely_law_too():
+    """Found by fuzzing: two roundings to fp16's subnormals may well both be near half a step."""
+    addends = np.array([[2.9e-8, 2.9e-8]])
+    likely = Quantity.known(addends, FP32, LIKELY).rounded(FP16, "widening")
+    sums = likely.running_sums(FP32, "row sums")
+    got = np.cumsum(FP16.round(addends), axis=-1)
+    assert np.all(np.abs(got - np.cumsum(addends, axis=-1)) <= sums.error)

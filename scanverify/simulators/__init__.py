@@ -58,8 +58,8 @@ class Simulator(Protocol):
         """The file of ``scanverify/stand_alone`` that drives it in a reproducer; may be empty."""
 
     @property
-    def requirements(self) -> tuple[str, ...]:
-        """What such a reproducer asks pip for."""
+    def requirements(self) -> str:
+        """What such a reproducer needs, as the object of a sentence."""
 
     def absent(self) -> str | None:
         """Why it is not on this machine, in one sentence; None where it may be opened."""

@@ -40,7 +40,7 @@ class A2a3Sim:
 
     dialect = "pl"
     stand_alone = "pl.py"
-    requirements = ("numpy", "torch==2.13.0")
+    requirements = "torch and hw-native-sys PyPTO with ptoas, its runtime and the PTO-ISA headers"
 
     def __init__(self, platform: str, tried: bool) -> None:
         self.name = self.platform = platform

@@ -18,7 +18,7 @@ class Host:
     limits = ("It runs a host function: nothing is compiled by PyPTO.",)
 
     stand_alone = "host.py"
-    requirements = ("numpy", "torch==2.13.0")
+    requirements = "Python 3.11 and: pip install numpy torch==2.13.0"
 
     def absent(self) -> None:
         """This machine is always there."""

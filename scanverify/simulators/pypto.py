@@ -37,7 +37,7 @@ class PyptoInterpreter:
     )
 
     stand_alone = "pypto.py"
-    requirements = ("numpy", "torch==2.13.0", "pypto==0.2.0", "cmake", "ninja")
+    requirements = "Python 3.11, g++ and: pip install numpy torch==2.13.0 pypto==0.2.0 cmake ninja"
 
     def absent(self) -> None:
         """It comes with scanverify; :meth:`open` tells what is missing."""
