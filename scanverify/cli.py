@@ -20,7 +20,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from scanverify import __version__, fuzz_command, questions_command
+from scanverify import __version__, fuzz_command, questions_command, summary_command
 from scanverify.bench import bound_tightness, table_head, table_row
 from scanverify.buckets import CorpusError
 from scanverify.case import MAX_CASE_BYTES, Case, CaseError, Formats, case_from_json
@@ -106,6 +106,7 @@ def _parser() -> argparse.ArgumentParser:
     _check_parser(commands)
     fuzz_command.add_parser(commands)
     questions_command.add_parser(commands)
+    summary_command.add_parser(commands)
     bench = commands.add_parser("bench", help="measure")
     what = bench.add_subparsers(required=True, metavar="WHAT")
     bounds = what.add_parser("bounds", help="how tight the error bounds are")
