@@ -62,7 +62,8 @@ def load(
 def zero(case: Case) -> str:
     """The first value of a carry; a Python 0.0 is FP32."""
     name = case.formats.accumulate
-    return "0.0" if name == "fp32" else f"pl.const(0, {DTYPES[name]})"
+    number = "0" if case.formats.triple[1].is_integer else "0.0"
+    return number if name == "fp32" else f"pl.const({number}, {DTYPES[name]})"
 
 
 def matmul_lines(case: Case) -> list[str]:

@@ -269,7 +269,7 @@ QUESTIONS = (
                 Row("the same with a split mode", _of("pl_incore_move_split")),
                 Row("tpush and tpop, pl.mul before slicing", _of("pl_incore_push")),
                 Row("tpush and tpop, the popped tile sliced", _of("pl_incore_push_sliced")),
-                Row("pl.split_aiv with aiv_shard", _of("pl_incore_split_aiv")),
+                Row("pl.split_aiv with aiv_shard", _of("pl_opaque_split_aiv")),
                 Row("one pl.at scope, product sliced", _of("pl_jit_one_scope")),
                 Row("one pl.at scope, pl.mul before slicing", _of("pl_jit_one_scope_mul")),
                 Row("the same split UP_DOWN", _of("pl_jit_one_scope_split")),

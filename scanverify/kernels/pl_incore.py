@@ -20,7 +20,6 @@ class Way(enum.Enum):
     MOVE_SPLIT = "by pl.move to Vec, in a function with a split mode"
     PUSH = "by tpush and tpop, set up by hand"
     PUSH_SLICED = "by tpush and tpop, the popped tile sliced as it is"
-    SPLIT_AIV = "by aiv_shard within pl.split_aiv"
 
 
 class PlInCore(PlScanU):
@@ -36,33 +35,28 @@ class PlInCore(PlScanU):
             else frozenset({Aliasing.DISTINCT})
         )
 
+    def inexpressible(self, case: Case) -> str | None:
+        """On the chip the row sums stay as the cube has them."""
+        if case.formats.accumulate not in ("fp32", "int32"):
+            return "without a temporary nothing rounds the row sums: they are fp32 or int32"
+        ragged = dialect.padded(case) != (case.rows, case.width)
+        if ragged and self._way in (Way.PUSH, Way.PUSH_SLICED):
+            return "the type of a popped tile takes no literal valid shape"
+        return super().inexpressible(case)
+
     def source(self, case: Case) -> str:
         """The function or functions, and the orchestration."""
         if self._way in (Way.PUSH, Way.PUSH_SLICED):
             return self._pushed(case)
         in_type, out_type = dialect.tensor(case, "input"), dialect.tensor(case, "output")
         u = ("u", dialect.tensor(case, "input", "S"))
-        match self._way:
-            case Way.MUL:
-                moved = "w = pl.mul(acc, 1.0)"
-            case Way.SPLIT_AIV:
-                moved = ""
-            case _:
-                moved = "w = pl.move(acc, target_memory=pl.MemorySpace.Vec)"
-        row = "pl.slice(w, [1, SP], [i, 0]" + (
-            ", valid_shape=[1, S])" if dialect.padded(case) != (case.rows, case.width) else ")"
+        moved = (
+            "w = pl.mul(acc, 1.0)"
+            if self._way is Way.MUL
+            else "w = pl.move(acc, target_memory=pl.MemorySpace.Vec)"
         )
-        loop = dialect.carry_loop(case, row, "o")
-        if self._way is Way.SPLIT_AIV:
-            region = [
-                "for lane in pl.split_aiv(2, mode=pl.SplitMode.NONE):",
-                "    v = pl.aiv_shard(acc)",
-                "    w = pl.mul(v, 1.0)",
-                *(f"    {line}" for line in loop),
-            ]
-            body = [*dialect.matmul_lines(case), *region, "return o"]
-        else:
-            body = [*dialect.matmul_lines(case), moved, *loop, "return o"]
+        loop = dialect.carry_loop(case, _row(case, "w"), "o")
+        body = [*dialect.matmul_lines(case), moved, *loop, "return o"]
         options = ', attrs={"split": pl.SplitMode.UP_DOWN}' if self._way is Way.MOVE_SPLIT else ""
         arguments = [("x", in_type), u, ("o", f"pl.InOut[{out_type}]")]
         kernel = dialect.function("InCore" + options, "scan", arguments, out_type, body)
@@ -104,7 +98,7 @@ class PlInCore(PlScanU):
                 f"pl.aiv_initialize_pipe({pipe}, c2v_consumer_buf=ring)",
                 popped,
                 *copied,
-                *dialect.carry_loop(case, f"pl.slice({name}, [1, SP], [i, 0])", "o"),
+                *dialect.carry_loop(case, _row(case, name), "o"),
                 "pl.tfree_to_aic(popped)",
                 "return o",
             ],
@@ -117,6 +111,13 @@ class PlInCore(PlScanU):
             ["self.scan_cube(x, u, o)", "result = self.scan_vector(x, u, o)", "return result"],
         )
         return dialect.program(case, [cube, vector, group, _main(case)])
+
+
+def _row(case: Case, tile: str) -> str:
+    """Row ``i`` of a tile, its valid part alone."""
+    is_padded = dialect.padded(case) != (case.rows, case.width)
+    valid = ", valid_shape=[1, S]" if is_padded else ""
+    return f"pl.slice({tile}, [1, SP], [i, 0]{valid})"
 
 
 def _main(case: Case) -> str:
@@ -146,5 +147,4 @@ KERNELS = (
     PlInCore("pl_incore_move_split", Way.MOVE_SPLIT),
     PlInCore("pl_incore_push", Way.PUSH),
     PlInCore("pl_incore_push_sliced", Way.PUSH_SLICED),
-    PlInCore("pl_incore_split_aiv", Way.SPLIT_AIV),
 )

@@ -16,6 +16,7 @@ class Shape(enum.Enum):
     TWO_SCOPES = "two pl.at scopes, one for the cube and one for the vector step"
     ONE_SCOPE = "one pl.at scope, rows sliced from the product"
     ONE_SCOPE_MUL = "one pl.at scope, rows sliced from pl.mul(product, 1.0)"
+    SPLIT_AIV = "one pl.at scope, aiv_shard within pl.split_aiv, pl.mul before slicing"
     ONE_SCOPE_SPLIT = "one pl.at scope split UP_DOWN, rows sliced from pl.mul(product, 1.0)"
 
 
@@ -85,17 +86,22 @@ class PlTensor(PlScanU):
                 return [*cube, *loop]
             case Shape.TWO_SCOPES:
                 return [*scope(_AT, cube), *scope(_AT, loop)]
+            case Shape.SPLIT_AIV:
+                lanes = "for lane in pl.split_aiv(2, mode=pl.SplitMode.NONE):"
+                moved = "w = pl.mul(pl.aiv_shard(row_sums), 1.0)"
+                return scope(_AT, [*cube, *scope(lanes, [moved, *loop])])
             case Shape.ONE_SCOPE_SPLIT:
                 return scope(_AT_SPLIT, [*cube, *copied, *loop])
             case _:
                 return scope(_AT, [*cube, *copied, *loop])
 
 
-_COPIED = (Shape.ONE_SCOPE_MUL, Shape.ONE_SCOPE_SPLIT)
+_COPIED = (Shape.ONE_SCOPE_MUL, Shape.ONE_SCOPE_SPLIT, Shape.SPLIT_AIV)
 
 KERNELS = (
     PlTensor("pl_opaque", Shape.BARE, False),
     PlTensor("pl_opaque_scopes", Shape.TWO_SCOPES, False),
+    PlTensor("pl_opaque_split_aiv", Shape.SPLIT_AIV, False),
     PlTensor("pl_jit", Shape.BARE, True),
     PlTensor("pl_jit_scopes", Shape.TWO_SCOPES, True),
     PlTensor("pl_jit_one_scope", Shape.ONE_SCOPE, True),

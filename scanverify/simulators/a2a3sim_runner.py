@@ -28,6 +28,8 @@ from scanverify.simulators.worker import SetupError
 
 #: So many compiled programs are kept, about 1 MB each.
 MOST_ARTEFACTS = 200
+#: What the template found out about bf16, for its children.
+_BFLOAT16: list[str] = []
 _NOISE = re.compile(r"\[mono_ns=\d+\]\S*|\b0x[0-9a-f]+\b|/\S*/(?=[\w.-]+)")
 
 
@@ -49,7 +51,9 @@ def prepare(scratch: Path) -> dict[str, Any]:
             versions[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             versions[package] = "unknown"
+    versions["bf16"] = "std::bfloat16_t" if _has_bfloat16() else "none"
     versions["ptoas"] = _first_line("ptoas", "--version").removeprefix("ptoas ")
+    _BFLOAT16[:] = [versions["bf16"]]
     return {
         "versions": versions,
         "compiler": _first_line("g++-15", "--version"),
@@ -64,6 +68,20 @@ def _first_line(*command: str) -> str:
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return result.stdout.partition("\n")[0].strip()
+
+
+def _has_bfloat16() -> bool:
+    """Whether the compiler has C++23's bfloat16, without which PTO-ISA's CPU headers compute fp16.
+
+    (``pto/common/type.hpp``: ``typedef _Float16 bfloat16_t``, a placeholder.)
+    """
+    test = "#include <stdfloat>\nstd::bfloat16_t x;\n"
+    command = ["g++-15", "-std=c++23", "-fsyntax-only", "-x", "c++", "-"]
+    try:
+        result = subprocess.run(command, input=test, text=True, capture_output=True, check=False)
+    except OSError:
+        return False
+    return result.returncode == 0
 
 
 def run(job: dict[str, Any], arrays: Arrays, scratch: Path) -> tuple[dict[str, Any], Arrays]:
@@ -81,6 +99,11 @@ def run(job: dict[str, Any], arrays: Arrays, scratch: Path) -> tuple[dict[str, A
         import torch
         from pypto.runtime import ChipWorker, RunConfig
 
+        formats = {fmt for _, fmt, _, _ in job["buffers"].values()}
+        if "bf16" in formats and _BFLOAT16 == ["none"]:
+            raise NotImplementedError(
+                "the compiler has no std::bfloat16_t, and PTO-ISA's CPU headers would compute fp16"
+            )
         tensors = tensors_of(job["buffers"], arrays)
         ((entry, names),) = job["steps"]
         # a tensor of its own for each allocation would hide what aliasing arguments do
