@@ -35,6 +35,7 @@ from scanverify.simulators import simulator_of, simulators
 from scanverify.simulators.calculator import NO_COMPILER, compiler_version
 from scanverify.simulators.interpreters import VARIABLE, chosen_python, probe
 from scanverify.simulators.process import SimulatorUnavailable
+from scanverify.speed import measure, table
 from scanverify.strategies import SUPPORTED_FORMATS, Limits, is_expressible, smallest_case
 from scanverify.usage import INTERRUPTED, OK, USAGE, VERDICT, UsageError
 from scanverify.user_kernel import UserKernelError, load_user_kernel
@@ -113,6 +114,11 @@ def _parser() -> argparse.ArgumentParser:
     bounds.add_argument("--cases", type=int, default=12, help="per cell (default: %(default)s)")
     bounds.add_argument("--json", action="store_true", help="answer in JSON")
     bounds.set_defaults(command=_bench_bounds)
+    speed = what.add_parser("speed", help="scanverify beside bare PyPTO and other ways to run it")
+    speed.add_argument("--cases", type=int, default=96, help="default: %(default)s")
+    speed.add_argument("--cold", action="store_true", help="also with the calculator's build")
+    speed.add_argument("--json", action="store_true", help="answer in JSON")
+    speed.set_defaults(command=_bench_speed)
     return parser
 
 
@@ -226,6 +232,14 @@ def _bench_bounds(options: argparse.Namespace) -> int:
         rows = [{**asdict(c), "formats": str(c.formats)} for c in cells]
         print(json.dumps([{k: _finite(v) for k, v in row.items()} for row in rows], indent=2))
     return VERDICT if any(cell.failures for cell in cells) else OK
+
+
+def _bench_speed(options: argparse.Namespace) -> int:
+    if options.cases < 6:
+        raise UsageError("--cases must be at least 6.")
+    measured = measure(options.cases, options.cold, lambda text: print(text, file=sys.stderr))
+    print(json.dumps(measured, indent=2) if options.json else table(measured))
+    return OK
 
 
 def _finite(value: Any) -> Any:

@@ -131,7 +131,7 @@ def run(job: dict[str, Any], arrays: Arrays, scratch: Path) -> tuple[dict[str, A
             stage = "compile"
             started = time.perf_counter()
             chosen = [tensors[a] for a in arguments]
-            folder = _run_step(functions[function], chosen, job)
+            folder = run_step(functions[function], chosen, job)
             seconds["compile_and_interpret"] = (
                 seconds.get("compile_and_interpret", 0.0) + time.perf_counter() - started
             )
@@ -174,7 +174,7 @@ def _with_arguments(
     return tasks
 
 
-def _run_step(function: Any, tensors: list[Any], job: dict[str, Any]) -> Path:
+def run_step(function: Any, tensors: list[Any], job: dict[str, Any]) -> Path:
     """Compile and interpret one kernel; returns the folder of the verifier's dumps."""
     import pypto
 

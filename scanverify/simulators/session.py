@@ -59,7 +59,7 @@ class WorkerSession:
 
     def run(self, case: Case, kernel: Kernel, before: Memory, tolerance: float) -> Outcome:
         """Run ``case``'s program on a copy of ``before``."""
-        job = _job(kernel.program(case), before.layout, case, tolerance)
+        job = job_of(kernel.program(case), before.layout, case, tolerance)
         arrays = {name: array.copy() for name, array in before.allocations.items()}
         answer = self._worker.submit(job, arrays, self._timeout)
         return _outcome(answer, before.layout, self.environment, self._timeout)
@@ -76,7 +76,9 @@ def brief(answer: Answer) -> str:
     return str({k: v for k, v in answer.reply.items() if k in ("status", "code", "message")})[:300]
 
 
-def _job(program: Program, layout: Layout, case: Case, tolerance: float) -> dict[str, Any]:
+def job_of(program: Program, layout: Layout, case: Case, tolerance: float) -> dict[str, Any]:
+    """A program and its buffers as a worker's runner takes them."""
+
     def step(s: Step) -> list[Any]:
         return [s.function, list(s.arguments)]
 

@@ -1,0 +1,313 @@
+"""How fast: bare PyPTO, scanverify with one and two workers, and a process per case, side by side.
+
+All four run the same cases in one call of the benchmark, so that their ratios mean something on
+a noisy machine; (a) and (b) take turns, case by case.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from scanverify.case import Case, Data, Formats, PassSelection, case_from_json, case_to_json
+from scanverify.examine import LARGEST_TOLERANCE
+from scanverify.fuzz import resident_of_all
+from scanverify.kernel import Kernel, kernel_of
+from scanverify.report import Report
+from scanverify.simulators import Session, simulators
+from scanverify.simulators.session import job_of
+from scanverify.verdict import Kind, expectation, initial_memory, judge
+
+KERNELS = ("scanu", "scanu_split", "reverse", "row_scans")
+SHAPES = ((1, 16), (4, 16), (8, 33), (16, 64))
+#: Shapes and passes for the growth table.
+GROWTH = tuple(
+    (rows, width, passes)
+    for passes in (PassSelection.NONE, PassSelection.LAST, PassSelection.DEFAULT)
+    for rows, width in ((4, 64), (16, 64), (64, 64), (16, 16), (16, 128))
+)
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to run the cases: ``latencies`` in seconds, where cases are run one by one."""
+
+    name: str
+    cases: int
+    seconds: float
+    latencies: tuple[float, ...] = ()
+
+    @property
+    def rate(self) -> float:
+        """Cases a second."""
+        return self.cases / self.seconds if self.seconds else 0.0
+
+    def percentile(self, percent: float) -> float:
+        """A percentile of the latencies, in milliseconds; NaN where there are none."""
+        if not self.latencies:
+            return float("nan")
+        return float(np.percentile(np.array(self.latencies), percent)) * 1e3
+
+
+def speed_cases(count: int) -> list[Case]:
+    """Cases that PyPTO computes right: ordinary shapes, kernels and formats, other data each."""
+    formats = (Formats(), Formats("fp16", "fp32", "fp32"), Formats("bf16", "fp32", "fp32"))
+    found = []
+    for k in range(count):
+        rows, width = SHAPES[k % len(SHAPES)]
+        kernel = KERNELS[k // len(SHAPES) % len(KERNELS)]
+        fmt = formats[k // (len(SHAPES) * len(KERNELS)) % len(formats)]
+        found.append(Case(kernel, "pypto", rows, width, fmt, data=Data("normal", 100 + k)))
+    return found
+
+
+# -- (a) bare PyPTO -----------------------------------------------------------
+
+
+class Bare:
+    """A warm process that compiles and interprets programs and does nothing else.
+
+    It loads PyPTO as scanverify's worker does (the calculator from its cache, the inputs handed
+    over), and is told the same programs and numbers; it reads no result back and judges nothing.
+    """
+
+    def __init__(self) -> None:
+        code = "from scanverify.speed import bare_main; bare_main()"
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", code],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"},
+        )
+        self._ask("ready?")
+
+    def _ask(self, line: str) -> dict[str, Any]:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(line + "\n")
+        self._process.stdin.flush()
+        answer: dict[str, Any] = json.loads(self._process.stdout.readline())
+        return answer
+
+    def seconds(self, case: Case) -> float:
+        """How long one case took, measured within that process."""
+        return float(self._ask(case_to_json(case))["seconds"])
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        self._process.wait(timeout=60)
+
+
+def bare_main() -> None:
+    """The loop of :class:`Bare`'s process: a case a line in, its seconds a line out."""
+    from scanverify.simulators import pypto_runner
+    from scanverify.simulators.process import Scratch
+    from scanverify.simulators.source import execute_source, tensors_of
+
+    out = os.fdopen(os.dup(1), "w")
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    scratch = Scratch()
+    pypto_runner.prepare(scratch.path)
+    for line in sys.stdin:
+        if line.strip() == "ready?":
+            print("{}", file=out, flush=True)
+            continue
+        case = case_from_json(line)
+        kernel = kernel_of(case)
+        before = initial_memory(case, kernel, expectation(case, kernel))
+        job = job_of(kernel.program(case), before.layout, case, 0.0)
+        arrays = {name: array.copy() for name, array in before.allocations.items()}
+        directory = Path(tempfile.mkdtemp(dir=scratch.path))
+        os.chdir(directory)
+        started = time.perf_counter()
+        functions = execute_source(job["program"], directory)
+        tensors = tensors_of(job["buffers"], arrays)
+        for function, arguments in job["steps"]:
+            pypto_runner.run_step(functions[function], [tensors[a] for a in arguments], job)
+        seconds = time.perf_counter() - started
+        os.chdir(scratch.path)
+        subprocess.run(["rm", "-rf", str(directory)], check=False)
+        print(json.dumps({"seconds": seconds}), file=out, flush=True)
+    scratch.remove()
+
+
+# -- (b) and where its time goes -------------------------------------------------
+
+
+def timed(case: Case, kernel: Kernel, session: Session) -> dict[str, float]:
+    """One whole examination, its seconds by what they were spent on."""
+    started = time.perf_counter()
+    expected = expectation(case, kernel)
+    oracle = time.perf_counter()
+    before = initial_memory(case, kernel, expected)
+    tolerance = min(expected.pass_tolerance, LARGEST_TOLERANCE)
+    outcome = session.run(case, kernel, before, tolerance)
+    ran = time.perf_counter()
+    verdict = judge(expected, before, outcome)
+    ended = time.perf_counter()
+    if verdict.kind is not Kind.PASS:
+        raise RuntimeError(f"a case of the benchmark is not right: {case}: {verdict.summary}")
+    inside = sum(outcome.seconds.values())
+    return {
+        "oracle and bound": oracle - started,
+        **{name.replace("_", " "): value for name, value in outcome.seconds.items()},
+        "transport": ran - oracle - inside,
+        "verdict": ended - ran,
+        "in all": ended - started,
+    }
+
+
+def _share(plain: Sequence[str]) -> tuple[float, float]:
+    """Examine cases in a process of its own: (when it began, when it was done)."""
+    session = simulators()["pypto"].open(60.0)
+    try:
+        cases = [case_from_json(text) for text in plain]
+        timed(cases[0], kernel_of(cases[0]), session)
+        started = time.time()
+        for case in cases:
+            timed(case, kernel_of(case), session)
+        return started, time.time()
+    finally:
+        session.close()
+
+
+def in_processes(cases: Sequence[Case], processes: int) -> Way:
+    """(c): the cases dealt out to so many workers; from the first start to the last end."""
+    texts = [case_to_json(case) for case in cases]
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        spans = list(pool.map(_share, [texts[k::processes] for k in range(processes)]))
+    seconds = max(end for _, end in spans) - min(start for start, _ in spans)
+    return Way(f"(c) scanverify, {processes} workers", len(cases), seconds)
+
+
+def process_per_case(cases: Sequence[Case]) -> Way:
+    """(d): a new Python, PyPTO and all, for every case, as a shell loop would have it."""
+    latencies = []
+    for case in cases:
+        started = time.perf_counter()
+        code = "import sys; from scanverify.speed import bare_main; bare_main()"
+        subprocess.run(
+            [sys.executable, "-c", code],
+            input=case_to_json(case) + "\n",
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        latencies.append(time.perf_counter() - started)
+    return Way("(d) a process per case", len(cases), sum(latencies), tuple(latencies))
+
+
+def first_verdict(cold: bool) -> float:
+    """Seconds from ``scanverify run`` to its verdict; ``cold``: the calculator is built first."""
+    case = Case("scanu", rows=4, width=16, data=Data("ones"))
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "case.json"
+        path.write_text(case_to_json(case))
+        environment = dict(os.environ)
+        if cold:
+            environment["SCANVERIFY_CACHE"] = str(Path(directory) / "cache")
+        started = time.perf_counter()
+        command = [sys.executable, "-m", "scanverify.cli", "run", str(path)]
+        subprocess.run(command, env=environment, check=True, capture_output=True)
+        return time.perf_counter() - started
+
+
+def measure(count: int, cold: bool, note: Callable[[str], None]) -> Report:
+    """Everything, as plain data; ``note`` is told what is being measured."""
+    cases = speed_cases(count)
+    note("(a) bare PyPTO and (b) scanverify, in turns")
+    bare, session = Bare(), simulators()["pypto"].open(60.0)
+    try:
+        alone, whole, parts = [], [], []
+        for case in cases[:3]:
+            bare.seconds(case)
+            timed(case, kernel_of(case), session)
+        for k, case in enumerate(cases):
+            for which in ("ab", "ba")[k % 2]:
+                if which == "a":
+                    alone.append(bare.seconds(case))
+                else:
+                    parts.append(timed(case, kernel_of(case), session))
+                    whole.append(parts[-1]["in all"])
+        worker = getattr(session, "worker", None)
+        resident = resident_of_all(worker.child) if worker is not None else 0.0
+        note("growth with rows, width and passes")
+        growth = []
+        for rows, width, passes in GROWTH:
+            case = Case("scanu", "pypto", rows, width, passes=passes, data=Data("normal", 1))
+            seconds = [timed(case, kernel_of(case), session)["in all"] for _ in range(5)]
+            growth.append((rows, width, passes.value, statistics.median(seconds)))
+    finally:
+        bare.close()
+        session.close()
+    ways = [
+        Way("(a) bare PyPTO, one warm process", len(cases), sum(alone), tuple(alone)),
+        Way("(b) scanverify, 1 worker", len(cases), sum(whole), tuple(whole)),
+    ]
+    note("(c) two workers, beside one worker measured in the same way")
+    one = in_processes(cases, 1)
+    ways += [in_processes(cases, 2), process_per_case(cases[:6])]
+    note("time to the first verdict")
+    first = {"warm": first_verdict(False)}
+    if cold:
+        first["cold, with the calculator's build"] = first_verdict(True)
+    names = [name for name in parts[0] if name != "in all"]
+    total = sum(whole)
+    return {
+        "ways": [
+            {
+                "name": way.name,
+                "cases": way.cases,
+                "cases_per_second": way.rate,
+                "p50_ms": way.percentile(50),
+                "p99_ms": way.percentile(99),
+            }
+            for way in ways
+        ],
+        "ratios": {
+            "(b) / (a)": ways[1].rate / ways[0].rate,
+            "(c) / one worker": ways[2].rate / one.rate,
+            "(b) / (d)": ways[1].rate / ways[3].rate,
+        },
+        "shares": {name: sum(part.get(name, 0.0) for part in parts) / total for name in names},
+        "worker_mebibytes": resident,
+        "first_verdict_seconds": first,
+        "growth": growth,
+    }
+
+
+def table(measured: Report) -> str:
+    """What was measured, for people."""
+    lines = [f"{'way':<36} {'cases':>6} {'cases/s':>8} {'p50 ms':>8} {'p99 ms':>8}"]
+    for way in measured["ways"]:
+        lines.append(
+            f"{way['name']:<36} {way['cases']:>6} {way['cases_per_second']:>8.2f} "
+            f"{way['p50_ms']:>8.0f} {way['p99_ms']:>8.0f}"
+        )
+    lines += [f"{name:<20} {ratio:.3f}" for name, ratio in measured["ratios"].items()]
+    lines.append("where the time of (b) goes:")
+    lines += [f"  {name:<24} {share:>7.2%}" for name, share in measured["shares"].items()]
+    lines.append(f"memory of a worker: {measured['worker_mebibytes']:.0f} MiB")
+    for name, seconds in measured["first_verdict_seconds"].items():
+        lines.append(f"from command to first verdict, {name}: {seconds:.1f} s")
+    lines.append("growth (median of 5, ScanU fp32):")
+    for rows, width, passes, seconds in measured["growth"]:
+        lines.append(f"  {rows:>3} x {width:<3} passes {passes:<8} {seconds * 1e3:>7.0f} ms")
+    return "\n".join(lines)
