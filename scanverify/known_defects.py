@@ -77,10 +77,13 @@ def _cube_step_writes_its_input(case: Case) -> bool:
         or (case.aliasing is Aliasing.SAME_TENSOR_TWICE and case.kernel == "scanu_split")
         or (
             case.aliasing is Aliasing.SAME_TENSOR_TWICE
-            and case.kernel in ("row_scans", "column_scans", "scanul1", "pypto_cumsum")
+            and case.kernel in ("row_scans", "column_scans", "scanul1", "pypto_cumsum", "reshaped")
         )
     )
-    return case.task_graph and in_place and (case.width > n or case.rows > m or bool(case.chunk))
+    several = case.width > n or case.rows > m or bool(case.chunk)
+    if case.kernel == "reshaped":
+        several = case.rows * case.width > n
+    return case.task_graph and in_place and several
 
 
 KNOWN_DEFECTS: tuple[KnownDefect, ...] = (

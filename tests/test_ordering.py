@@ -130,3 +130,22 @@ def test_a_real_race_is_found(session):
 def test_the_same_without_a_second_tile_has_none(session):
     case = Case("scanu", rows=4, width=16, aliasing=Aliasing.TEMPORARY_IS_X, task_graph=True)
     assert examine(case, kernel_of(case), session).verdict.kind is Kind.PASS
+
+
+def test_overlap_through_reshapes_is_seen(session):
+    """``x`` and ``out`` are one memory, touched as rows of one long row: by name and by bytes."""
+    case = Case(
+        "reshaped",
+        rows=4,
+        width=20,
+        aliasing=Aliasing.SAME_TENSOR_TWICE,
+        task_graph=True,
+        data=Data("small_integers", 1),
+    )
+    examination = examine(case, kernel_of(case), session)
+    assert examination.verdict.kind is Kind.RACE
+    assert "write after read" in examination.verdict.summary
+    reads = [a for t in examination.outcome.tasks for a in t.accesses if a.tensor == "x"]
+    assert {a.tensor_shape for a in reads} == {(1, 80)}
+    apart = case.with_(aliasing=Aliasing.DISTINCT)
+    assert examine(apart, kernel_of(apart), session).verdict.kind is Kind.PASS
