@@ -22,7 +22,7 @@ from scanverify import __version__
 from scanverify.buckets import Bucket, Buckets
 from scanverify.fuzz import Campaign
 from scanverify.heat_map import described
-from scanverify.known_defects import KNOWN_DEFECTS
+from scanverify.known_defects import known_defects
 from scanverify.report_folder import replace_file, write_folder
 
 OK, FAILURES, NOT_RUN = 0, 1, 2
@@ -108,7 +108,7 @@ def summary_of(campaign: Campaign, store: Buckets, buckets: list[Bucket]) -> dic
                 "count": counts.get(defect.name, 0),
                 "gone": gone.get(defect.name, ""),
             }
-            for defect in KNOWN_DEFECTS
+            for defect in known_defects()
             if defect.name in counts or defect.name in gone
         ],
         "errors": list(campaign.errors),

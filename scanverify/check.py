@@ -74,7 +74,7 @@ def check_property(kernel: Kernel, prop: Property, session: Session, plan: Plan)
         replace(prop, holds=holds),
         Examiner(kernel, session, record),
         plan.limits,
-        examples=max(3, round(plan.examples * prop.weight)),
+        examples=max(3, round(plan.examples * prop.weight * getattr(kernel, "share", 1.0))),
         seed=plan.seed,
     )
     if violation is None:

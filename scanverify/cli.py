@@ -27,7 +27,7 @@ from scanverify.case import MAX_CASE_BYTES, Case, CaseError, Formats, case_from_
 from scanverify.check import Plan, check_kernel
 from scanverify.examiner import Examiner
 from scanverify.kernel import Kernel, bundled_kernels, kernel_of
-from scanverify.known_defects import KNOWN_DEFECTS
+from scanverify.known_defects import known_defects
 from scanverify.oracle import Axis
 from scanverify.properties import all_properties
 from scanverify.report import plain_report, text_report
@@ -38,7 +38,7 @@ from scanverify.simulators.process import SimulatorUnavailable
 from scanverify.speed import measure, table
 from scanverify.strategies import SUPPORTED_FORMATS, Limits, is_expressible, smallest_case
 from scanverify.usage import INTERRUPTED, OK, USAGE, VERDICT, UsageError
-from scanverify.user_kernel import UserKernelError, load_user_kernel
+from scanverify.user_kernel import UserKernelError, installed_kernels, load_user_kernel
 from scanverify.verdict import DeclarationError, Kind
 
 _USER_ERRORS = (
@@ -124,7 +124,12 @@ def _parser() -> argparse.ArgumentParser:
 
 def _check_parser(commands: Any) -> None:
     check = commands.add_parser("check", help="verify a kernel of your own")
-    check.add_argument("kernel", metavar="FILE.py[:FUNCTION]", help="a jitted or host function")
+    check.add_argument(
+        "kernel",
+        metavar="FILE.py[:NAME]",
+        help="a jitted or host function, a pl.program class, or an installed kernel's name",
+    )
+    check.add_argument("--a2a3sim-python", metavar="PYTHON", help=_ELSEWHERE)
     check.add_argument("--computes", choices=[a.value for a in Axis], help="what it scans along")
     check.add_argument("--exclusive", action="store_true", help="the scan is exclusive")
     check.add_argument("--reverse", action="store_true", help="the scan runs from the end")
@@ -169,8 +174,11 @@ def _check(options: argparse.Namespace) -> int:
         "reverse": options.reverse,
         "accumulate": options.accumulate,
     }
-    kernel = load_user_kernel(options.kernel, declared, options.simulator)
-    kernel = replace(kernel, allowed_formats=_formats(options.dtypes))
+    wanted = simulators()[options.simulator].dialect if options.simulator else None
+    kernel = load_user_kernel(options.kernel, declared, wanted)
+    kernel = replace(
+        kernel, allowed_formats=_formats(options.dtypes), runs_on=options.simulator or ""
+    )
     if not any(is_expressible(kernel, formats) for formats in SUPPORTED_FORMATS):
         reason = kernel.inexpressible(smallest_case(kernel))
         raise UsageError(f"{kernel.name} takes none of the formats asked for: {reason}.")
@@ -298,9 +306,10 @@ def _run(options: argparse.Namespace) -> int:
 def _list(options: argparse.Namespace) -> int:
     content: dict[str, dict[str, str]] = {
         "kernels": {k.name: k.summary for k in bundled_kernels().values()},
+        "installed kernels": installed_kernels(),
         "properties": {p.name: p.statement for p in all_properties().values()},
         "simulators": {s.name: " ".join(s.limits) for s in simulators().values()},
-        "known defects": {d.name: d.summary for d in KNOWN_DEFECTS},
+        "known defects": {d.name: d.summary for d in known_defects()},
     }
     if options.json:
         print(json.dumps(content, indent=2))

@@ -29,7 +29,7 @@ from typing import Any
 from scanverify.buckets import Buckets
 from scanverify.case import case_to_json
 from scanverify.kernel import bundled_kernels
-from scanverify.known_defects import KNOWN_DEFECTS
+from scanverify.known_defects import known_defects
 from scanverify.properties import all_properties
 from scanverify.simulators import simulators
 from scanverify.simulators.process import SimulatorUnavailable
@@ -251,7 +251,7 @@ def _replay_known(
     """Run the smallest case of every bucket and declared defect again."""
     kernels = {kernel for _, kernel in plan.pairs}
     jobs: list[tuple[str, str, dict[str, Any]]] = []
-    for defect in KNOWN_DEFECTS:
+    for defect in known_defects():
         if defect.smallest.kernel in kernels:
             case = json.loads(case_to_json(defect.smallest))
             plain = {"case": case, "kernel": defect.smallest.kernel, "timeout": plan.timeout}

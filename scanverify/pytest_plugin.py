@@ -55,6 +55,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="how long one case may take (default: %(default)s)",
     )
     group.addoption(
+        "--scan-simulator",
+        default="",
+        choices=["", *simulators()],
+        help="run kernels there; kernels of another dialect are skipped (default: by dialect)",
+    )
+    group.addoption(
+        "--scan-seed",
+        default=None,
+        metavar="N",
+        help="the same seed draws the same cases (as --hypothesis-seed)",
+    )
+    group.addoption(
         "--a2a3sim-python",
         metavar="PYTHON",
         help=f"the interpreter that has hw-native-sys PyPTO (or set {VARIABLE})",
@@ -65,12 +77,18 @@ class Bench:
     """Sessions by simulator's name, opened when first needed; what tests examine cases on."""
 
     def __init__(
-        self, profile: Profile, timeout: float, report: Path, record: Callable[[Finding], None]
+        self,
+        profile: Profile,
+        timeout: float,
+        report: Path,
+        record: Callable[[Finding], None],
+        simulator: str = "",
     ) -> None:
         self.profile = profile
         self._timeout = timeout
         self._report = report
         self._record = record
+        self._simulator = simulator
         self._sessions: dict[str, Session] = {}
         self._latest: tuple[Property, Kernel, Violation] | None = None
 
@@ -84,12 +102,17 @@ class Bench:
         return self._sessions[simulator]
 
     def examiner(self, kernel: Kernel) -> Examiner:
-        """An examiner for one kernel on the simulator of its dialect."""
-        return Examiner(kernel, self.session(kernel.simulator), self._record, self.session)
+        """An examiner for one kernel on the simulator of its dialect, or the one asked for."""
+        name = self._simulator or kernel.simulator
+        if simulators()[name].dialect != kernel.dialect:
+            pytest.skip(f"{kernel.name} is written in {kernel.dialect}, which {name} does not run")
+        return Examiner(kernel, self.session(name), self._record, self.session)
 
     def check(self, prop: Property, case: Any, kernel: Kernel) -> None:
         """Check a property on a case; a counterexample is written to the report directory."""
         __tracebackhide__ = True
+        if self._simulator:
+            case = case.with_(simulator=self._simulator)
         try:
             prop.holds(case, self.examiner(kernel))
         except Violation as violation:
@@ -123,11 +146,15 @@ def active_bench() -> Bench:
     return _benches[-1]
 
 
+# first, so that Hypothesis's own plugin finds the seed
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Start with an empty tally and a bench without sessions."""
     if config.getoption("--a2a3sim-python"):
         # the environment, since xdist's workers and ours inherit it
         os.environ[VARIABLE] = config.getoption("--a2a3sim-python")
+    if config.getoption("--scan-seed") is not None:
+        config.option.hypothesis_seed = config.getoption("--scan-seed")
     config.stash[_TALLY] = Tally()
     config.stash[_STARTED] = time.monotonic()
     _benches.append(
@@ -136,6 +163,7 @@ def pytest_configure(config: pytest.Config) -> None:
             config.getoption("--scan-timeout"),
             Path(config.getoption("--scan-report")),
             config.stash[_TALLY].add,
+            config.getoption("--scan-simulator"),
         )
     )
 
@@ -159,6 +187,14 @@ def pytest_runtest_makereport(
     report = yield
     violation = None if call.excinfo is None else call.excinfo.value
     if isinstance(violation, Violation):
+        examination = violation.finding.examination
+        # properties of the JUnit report
+        report.user_properties += [
+            ("scanverify.kernel", examination.case.kernel),
+            ("scanverify.simulator", examination.case.simulator),
+            ("scanverify.verdict", examination.verdict.kind.value),
+            ("scanverify.case", examination.case.digest),
+        ]
         text = active_bench().report_latest(violation)
         report.sections.append(("scanverify report", text))
     return report

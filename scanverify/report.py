@@ -136,9 +136,11 @@ def text_report(finding: Finding) -> str:
     """The finding for people."""
     examination = finding.examination
     verdict, environment = examination.verdict, examination.outcome.environment
+    # a user's program keeps its lines: a message about program.py is one about their file
+    path = getattr(examination.kernel, "path", "program.py")
     lines = [
         f"{verdict.kind.value.upper()}  {examination.case}",
-        f"  {verdict.summary}",
+        f"  {verdict.summary.replace('program.py', path)}",
     ]
     if finding.declared:
         lines.append(f"  declared: {finding.standing.value} {finding.declared}")

@@ -8,8 +8,11 @@ writing other values in their place; literal ones are fixed.
 from __future__ import annotations
 
 import ast
+import importlib.util
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +24,7 @@ from scanverify.formats import FORMATS, FloatArray
 from scanverify.kernel import Program, Step
 from scanverify.memory import Buffer, Layout, Role
 from scanverify.oracle import Axis, Scan, lines, unlines
+from scanverify.pl_dialect import DTYPES as PL_DTYPES
 from scanverify.pypto_dialect import DTYPES, needs_one_format, unused_carry_in
 from scanverify.pypto_kernel import lower, upper
 
@@ -48,7 +52,14 @@ USUAL_NAMES = {
     "row_sums": "temporary",
     "temporary": "temporary",
 }
-_FORMAT_OF = {text.removeprefix("pypto."): name for name, text in DTYPES.items()}
+#: How each dialect writes the dtypes, and what each of them is called behind its last dot.
+_DTYPES = {"pypto": DTYPES, "pl": PL_DTYPES, "host": DTYPES}
+_FORMAT_OF = {
+    text.rpartition(".")[2]: name for texts in (DTYPES, PL_DTYPES) for name, text in texts.items()
+}
+_SIMULATOR_OF = {"pypto": "pypto", "pl": "a2a3sim", "host": "host"}
+#: The entry points by which a package offers its kernels.
+ENTRY_POINTS = "scanverify.kernels"
 
 
 class UserKernelError(ValueError):
@@ -86,11 +97,18 @@ class UserKernel:
     #: what properties about options and special values of the bundled kernels look at
     has_options: bool = False
     promises_special_values: bool = False
+    #: the simulator that was asked for, if any
+    runs_on: str = ""
 
     @property
     def simulator(self) -> str:
-        """PyPI's pypto, or this machine for a plain function."""
-        return self.dialect
+        """PyPI's pypto, a2a3sim for the pl dialect, this machine for a plain function."""
+        return self.runs_on or _SIMULATOR_OF[self.dialect]
+
+    @property
+    def share(self) -> float:
+        """A program in the pl dialect takes seconds to compile, and gets fewer examples."""
+        return 0.1 if self.dialect == "pl" else 1.0
 
     @property
     def summary(self) -> str:
@@ -222,7 +240,7 @@ class UserKernel:
         for role, name in (("x", case.formats.input), ("out", case.formats.output)):
             parameter = self._parameter(role)
             if parameter is not None and parameter.dtype:
-                wanted[parameter.dtype] = DTYPES[name]
+                wanted[parameter.dtype] = _DTYPES[self.dialect][name]
         text = self.source.split("\n")
         for first, last, names, values in set(self.constants_at.values()):
             if not set(names) & set(wanted):
@@ -292,7 +310,7 @@ def load_user_kernel(target: str, declared: Mapping[str, Any], dialect: str | No
     ``declared``: what the command line says (``computes``, ``inclusive``, ``reverse``,
     ``accumulate``); the decorator in the file has the last word. Raises :class:`UserKernelError`.
     """
-    path, _, wanted = target.partition(":")
+    path, _, wanted = _located(target).partition(":")
     try:
         raw = Path(path).read_bytes()
         source = raw.decode()
@@ -309,17 +327,27 @@ def load_user_kernel(target: str, declared: Mapping[str, Any], dialect: str | No
         raise UserKernelError(
             f"{path}{f':{line}' if line else ''} is not Python: {getattr(error, 'msg', error)}."
         ) from None
-    functions = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef)}
-    function = _chosen(path, functions, wanted)
-    found_dialect = "pypto" if _decorator(function, "jit") else "host"
+    functions: dict[str, ast.FunctionDef | ast.ClassDef] = {
+        n.name: n
+        for n in tree.body
+        if isinstance(n, ast.FunctionDef)
+        or (isinstance(n, ast.ClassDef) and _decorator(n, "program"))
+    }
+    chosen = _chosen(path, functions, wanted)
+    function = _entry(path, chosen) if isinstance(chosen, ast.ClassDef) else chosen
+    found_dialect = "host"
+    if isinstance(chosen, ast.ClassDef) or _decorator(chosen, "jit"):
+        found_dialect = "pl" if _imports_pl(tree) else "pypto"
     if dialect is not None and dialect != found_dialect:
         raise UserKernelError(
-            f"{path}:{function.lineno}: {function.name} is "
-            + ("not " if found_dialect == "host" else "")
-            + "decorated with pypto.frontend.jit, so it runs on the simulator "
-            f"{found_dialect} and not on {dialect}."
+            f"{path}:{chosen.lineno}: {chosen.name} is "
+            + {"host": "a plain function", "pypto": "decorated with pypto.frontend.jit"}.get(
+                found_dialect, "written in pypto.language"
+            )
+            + f", so it runs on the simulator {_SIMULATOR_OF[found_dialect]} "
+            f"and not on {_SIMULATOR_OF[dialect]}."
         )
-    settings = {**declared, **_declaration(path, function)}
+    settings = {**declared, **_declaration(path, chosen)}
     computes = settings.get("computes")
     if computes not in [axis.value for axis in Axis]:
         raise UserKernelError(
@@ -330,7 +358,7 @@ def load_user_kernel(target: str, declared: Mapping[str, Any], dialect: str | No
     parameters = _parameters(path, function, settings.get("roles") or {})
     roles = [p.role for p in parameters]
     returns = "out" not in roles
-    if roles.count("x") != 1 or roles.count("out") > 1 or (returns and found_dialect == "pypto"):
+    if roles.count("x") != 1 or roles.count("out") > 1 or (returns and found_dialect != "host"):
         raise UserKernelError(
             f"{path}:{function.lineno}: {function.name} needs one parameter that is x and one "
             f"that is out; it has {', '.join(f'{p.name} ({p.role})' for p in parameters)}."
@@ -345,7 +373,7 @@ def load_user_kernel(target: str, declared: Mapping[str, Any], dialect: str | No
     )
     constants = _module_constants(tree)
     return UserKernel(
-        function.name,
+        chosen.name,
         found_dialect,
         path,
         source,
@@ -357,14 +385,85 @@ def load_user_kernel(target: str, declared: Mapping[str, Any], dialect: str | No
     )
 
 
-def _chosen(path: str, functions: dict[str, ast.FunctionDef], wanted: str) -> ast.FunctionDef:
+_Definition = ast.FunctionDef | ast.ClassDef
+
+
+def _located(target: str) -> str:
+    """``FILE.py:NAME`` for the name of an installed kernel; other targets as they are."""
+    if ".py" in target:
+        return target
+    offered = installed_kernels()
+    if target in offered:
+        return offered[target]
+    names = f"; installed ones are {', '.join(sorted(offered))}" if offered else ""
+    raise UserKernelError(
+        f"{target!r} is neither FILE.py:FUNCTION nor a kernel that a package offers "
+        f"(entry points {ENTRY_POINTS}){names}."
+    )
+
+
+def installed_kernels() -> dict[str, str]:
+    """What installed packages offer: name to ``FILE.py:FUNCTION``; nothing is imported.
+
+    An entry point of the group ``scanverify.kernels`` reads ``name = "package.module:function"``.
+    """
+    found = {}
+    for point in entry_points(group=ENTRY_POINTS):
+        try:
+            spec = importlib.util.find_spec(point.module)
+        except (ImportError, ValueError):
+            continue
+        if spec is not None and spec.origin is not None:
+            found[point.name] = f"{spec.origin}:{point.attr}"
+    return found
+
+
+def _imports_pl(tree: ast.Module) -> bool:
+    """Whether the file is written in hw-native-sys's dialect."""
+    return any(
+        alias.name == "pypto.language"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    ) or any(
+        isinstance(node, ast.ImportFrom)
+        and (
+            node.module == "pypto.language"
+            or (node.module == "pypto" and "language" in [alias.name for alias in node.names])
+        )
+        for node in ast.walk(tree)
+    )
+
+
+def _entry(path: str, program: ast.ClassDef) -> ast.FunctionDef:
+    """The function of a ``@pl.program`` class that the host calls: the last that is no kernel."""
+    called = re.compile(r"FunctionType\.(Orchestration|Opaque)")
+    found = [
+        node
+        for node in program.body
+        if isinstance(node, ast.FunctionDef)
+        and any(called.search(ast.unparse(decorator)) for decorator in node.decorator_list)
+    ]
+    if not found:
+        raise UserKernelError(
+            f"{path}:{program.lineno}: {program.name} has no function of type Orchestration or "
+            "Opaque, which is what is called."
+        )
+    return found[-1]
+
+
+def _chosen(path: str, functions: dict[str, _Definition], wanted: str) -> _Definition:
     if wanted:
         if wanted not in functions:
             raise UserKernelError(
                 f"{path} has no function {wanted}; it has {', '.join(functions) or 'none'}."
             )
         return functions[wanted]
-    marked = [f for f in functions.values() if _decorator(f, "jit") or _decorator(f, "scan_kernel")]
+    marked = [
+        f
+        for f in functions.values()
+        if isinstance(f, ast.ClassDef) or _decorator(f, "jit") or _decorator(f, "scan_kernel")
+    ]
     candidates = marked or list(functions.values())
     if len(candidates) != 1:
         names = ", ".join(f.name for f in candidates) or "none"
@@ -374,7 +473,7 @@ def _chosen(path: str, functions: dict[str, ast.FunctionDef], wanted: str) -> as
     return candidates[0]
 
 
-def _decorator(function: ast.FunctionDef, name: str) -> ast.expr | None:
+def _decorator(function: _Definition, name: str) -> ast.expr | None:
     for decorator in function.decorator_list:
         called = decorator.func if isinstance(decorator, ast.Call) else decorator
         if ast.unparse(called).rpartition(".")[2] == name:
@@ -382,7 +481,7 @@ def _decorator(function: ast.FunctionDef, name: str) -> ast.expr | None:
     return None
 
 
-def _declaration(path: str, function: ast.FunctionDef) -> dict[str, Any]:
+def _declaration(path: str, function: _Definition) -> dict[str, Any]:
     decorator = _decorator(function, "scan_kernel")
     if not isinstance(decorator, ast.Call):
         return {}
@@ -409,6 +508,8 @@ def _parameters(
 ) -> tuple[Parameter, ...]:
     found = []
     for argument in function.args.args:
+        if argument.arg == "self":
+            continue
         role = roles.get(argument.arg) or USUAL_NAMES.get(argument.arg)
         if role not in ROLES:
             raise UserKernelError(
@@ -417,9 +518,9 @@ def _parameters(
                 f"@scanverify.scan_kernel, with one of {', '.join(ROLES)}."
             )
         shape = dtype = ""
-        if isinstance(argument.annotation, ast.Call) and len(argument.annotation.args) >= 2:
-            shape = ast.unparse(argument.annotation.args[0])
-            dtype = ast.unparse(argument.annotation.args[1])
+        parts = _annotated(argument.annotation)
+        if len(parts) >= 2:
+            shape, dtype = ast.unparse(parts[0]), ast.unparse(parts[1])
             if role == "x" and len(_split(shape)) != 2:
                 raise UserKernelError(
                     f"{path}:{argument.lineno}: {argument.arg} has the shape {shape}; "
@@ -427,6 +528,17 @@ def _parameters(
                 )
         found.append(Parameter(argument.arg, role, shape, dtype))
     return tuple(found)
+
+
+def _annotated(annotation: ast.expr | None) -> list[ast.expr]:
+    """Shape and dtype in ``pypto.Tensor(shape, dtype)`` or ``pl.Out[pl.Tensor[shape, dtype]]``."""
+    if isinstance(annotation, ast.Call):
+        return annotation.args
+    if isinstance(annotation, ast.Subscript):
+        if isinstance(annotation.slice, ast.Tuple):
+            return annotation.slice.elts
+        return _annotated(annotation.slice)
+    return []
 
 
 def _module_constants(

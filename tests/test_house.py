@@ -26,6 +26,8 @@ def test_the_domain_imports_numpy_alone(module):
 def test_the_suites_process_never_loads_pypto():
     script = (
         "import sys, scanverify.cli, scanverify.pytest_plugin\n"
+        "from scanverify.simulators import simulators\n"
+        "simulators()\n"
         "sys.exit(', '.join({'torch', 'pypto'} & set(sys.modules)) or 0)\n"
     )
     result = subprocess.run(
