@@ -31,7 +31,8 @@ class Tightness:
     """One cell of the table, over so many cases and elements that have a bound.
 
     ``closest``: the smallest ratio of an element's bound to its error. ``rigorous``,
-    ``likely``: the largest bound (rigorous, probabilistic) over the largest error seen.
+    ``likely``: by case, the largest bound (rigorous, probabilistic) over the largest error; the
+    smallest of these ratios.
     """
 
     kernel: str
@@ -65,7 +66,8 @@ def bound_tightness(
 def _cell(
     session: Session, kernel: Kernel, formats: Formats, rows: int, width: int, cases: int
 ) -> Tightness:
-    closest = largest_error = largest_bound = largest_likely = 0.0
+    closest = 0.0
+    rigorous = likely = float("inf")
     elements = failures = 0
     names = ("normal", "uniform", "cancellation")
     for seed in range(cases):
@@ -89,9 +91,10 @@ def _cell(
         elements += int(bounded.sum())
         if bounded.any():
             closest = max(closest, float(np.max(error[bounded] / expected.bound[bounded])))
-            largest_error = max(largest_error, float(np.max(error[bounded])))
-            largest_bound = max(largest_bound, float(np.max(expected.bound[bounded])))
-            largest_likely = max(largest_likely, float(np.max(expected.likely[bounded])))
+            worst = float(np.max(error[bounded]))
+            if worst > 0:
+                rigorous = min(rigorous, float(np.max(expected.bound[bounded])) / worst)
+                likely = min(likely, float(np.max(expected.likely[bounded])) / worst)
     return Tightness(
         kernel.name,
         formats,
@@ -99,8 +102,8 @@ def _cell(
         cases,
         elements,
         1.0 / closest if closest else float("inf"),
-        largest_bound / largest_error if largest_error else float("inf"),
-        largest_likely / largest_error if largest_error else float("inf"),
+        rigorous,
+        likely,
         failures,
     )
 

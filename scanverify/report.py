@@ -53,7 +53,8 @@ def _picture(examination: Examination) -> dict[str, Any] | None:
     with np.errstate(invalid="ignore", divide="ignore"):
         error = np.abs(got - expected.value)
         ratio = np.where(error == 0, 0.0, error / expected.bound)
-    ratio = np.where(wrong, np.nan_to_num(ratio, nan=np.inf), np.nan_to_num(ratio, nan=0.0))
+    # no distance from a NaN; the right ones among them are no error
+    ratio = np.where(np.isnan(ratio), np.where(wrong, np.inf, 0.0), ratio)
     case = examination.case
     picture: dict[str, Any] = _finite(
         {

@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from scanverify.cli import main
+from scanverify.examiner import Examiner
 from scanverify.kernel import bundled_kernels
+from scanverify.search import find_counterexample
+from scanverify.strategies import Limits
 from scanverify.user_kernel import load_user_kernel
 
 ROOT = Path(__file__).parent.parent
@@ -22,6 +25,17 @@ def test_the_declared_kernel_of_the_docs_can_be_read(tmp_path):
     kernel = load_user_kernel(str(path), {}, None)
     assert [p.role for p in kernel.parameters] == ["x", "upper", "temporary", "out"]
     assert kernel.fixed_shape == (None, None)
+
+
+def test_the_property_of_the_docs_holds_for_a_bundled_kernel(session):
+    (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/extending.md").read_text(), re.S)
+    namespace = {}
+    exec(compile(block, "extending.md", "exec"), namespace)
+    (prop,) = namespace["PROPERTIES"]
+    seen = []
+    examiner = Examiner(bundled_kernels()["scanu"], session, seen.append)
+    assert find_counterexample(prop, examiner, Limits(9, 9, 40), examples=6, seed=1) is None
+    assert {f.examination.case.data.distribution for f in seen} == {"ones"}
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

@@ -95,6 +95,8 @@ def test_a_contradiction_between_runs_says_how_to_run_it(report):
 
 
 def test_the_heat_map_is_a_picture_and_has_words(report):
+    # results that must be exact: an error is infinitely many times the bound
+    assert report["picture"]["error_over_bound"][1] == ["inf", "inf"]
     raw = heat_map(report["picture"])
     width, height = struct.unpack(">II", raw[16:24])
     assert raw[:8] == b"\x89PNG\r\n\x1a\n" and width > 200 and height > 100
