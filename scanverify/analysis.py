@@ -102,7 +102,7 @@ class Quantity:
     whatever order, exceeds it. ``quantum``: a power of two of which all those
     addends are multiples. ``held_in``: the format the kernel holds it in.
     ``terms``: error bounds by the name of their origin; the error is at most
-    their sum. All arrays have one shape.
+    their sum. All arrays have one shape. ``peak`` outlives what a factor or a difference hides.
     """
 
     value: FloatArray
@@ -111,6 +111,8 @@ class Quantity:
     held_in: Format
     terms: dict[str, FloatArray]
     law: Law = RIGOROUS
+    #: the largest error bound of anything that went into it, in absolute terms
+    peak: float = 0.0
 
     @staticmethod
     def known(value: FloatArray, held_in: Format, law: Law = RIGOROUS) -> Quantity:
@@ -167,6 +169,7 @@ class Quantity:
             magnitude=join([p.magnitude for p in parts]),
             quantum=join([p.quantum for p in parts]),
             terms={n: join([p.terms.get(n, np.zeros_like(p.value)) for p in parts]) for n in names},
+            peak=max(part.peak for part in parts),
         )
 
     def rounded(self, fmt: Format, name: str) -> Quantity:
@@ -190,6 +193,7 @@ class Quantity:
             magnitude=self.magnitude + other.magnitude,
             quantum=np.minimum(self.quantum, other.quantum),
             terms=self._merged(self.terms, other.terms, value.shape),
+            peak=max(self.peak, other.peak),
         )
         mine, others = self.error, other.error
         trivial = ((self.magnitude == 0) & (mine == 0)) | ((other.magnitude == 0) & (others == 0))
@@ -212,6 +216,7 @@ class Quantity:
                     {n: t * (np.abs(self.value) + self.error) for n, t in other.terms.items()},
                     value.shape,
                 ),
+                peak=max(self.peak, other.peak),
             )
         reach = np.abs(value) + result.error
         error = np.maximum(self._relative(fmt, reach), self._underflow(fmt))
@@ -291,7 +296,8 @@ class Quantity:
         error = np.where(np.isfinite(self.value), error, 0.0)
         terms = dict(self.terms)
         terms[name] = self.law.combine(terms[name], error) if name in terms else error
-        return replace(self, held_in=fmt, terms=terms)
+        rounded = replace(self, held_in=fmt, terms=terms)
+        return replace(rounded, peak=max(self.peak, _largest_finite(rounded.error)))
 
     def _relative(self, fmt: Format, reach: FloatArray) -> FloatArray:
         """One rounding's error; integers in range have none (nor NaN for infinite reach)."""
@@ -331,6 +337,10 @@ class Quantity:
         return np.asarray(
             (self.error == 0) & (representable | (self.magnitude == 0)) & np.isfinite(self.value)
         )
+
+
+def _largest_finite(error: FloatArray) -> float:
+    return float(np.max(error, initial=0.0, where=np.isfinite(error)))
 
 
 def _product_quantum(one: FloatArray, other: FloatArray) -> FloatArray:

@@ -37,7 +37,7 @@ from scanverify.simulators.interpreters import VARIABLE, chosen_python, probe
 from scanverify.simulators.process import SimulatorUnavailable
 from scanverify.speed import measure, table
 from scanverify.strategies import SUPPORTED_FORMATS, Limits, is_expressible, smallest_case
-from scanverify.usage import INTERRUPTED, OK, USAGE, VERDICT, UsageError
+from scanverify.usage import CLOSED_OUTPUT, INTERRUPTED, OK, USAGE, VERDICT, UsageError
 from scanverify.user_kernel import UserKernelError, installed_kernels, load_user_kernel
 from scanverify.verdict import DeclarationError, Kind
 
@@ -66,6 +66,10 @@ def main(arguments: list[str] | None = None) -> int:
         else:
             print(f"scanverify: {error}", file=sys.stderr)
         return USAGE
+    except BrokenPipeError:
+        # whoever read our output has seen enough; nor may the interpreter complain at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return CLOSED_OUTPUT
     except KeyboardInterrupt:
         print("scanverify: interrupted", file=sys.stderr)
         return INTERRUPTED

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-OK, VERDICT, USAGE, INTERRUPTED = 0, 1, 2, 130
+OK, VERDICT, USAGE, INTERRUPTED, CLOSED_OUTPUT = 0, 1, 2, 130, 141
 
 
 class UsageError(Exception):

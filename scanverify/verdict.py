@@ -78,6 +78,8 @@ class Expectation:
     bound: FloatArray
     likely: FloatArray
     terms: dict[str, FloatArray]
+    #: the largest bound of any intermediate result
+    peak: float = 0.0
 
     @property
     def exact(self) -> bool:
@@ -94,9 +96,10 @@ class Expectation:
         """How far two correct executions may be apart: a pass may reorder additions.
 
         Each may be anywhere within the bound. The simulator compares whole
-        tensors, intermediate ones too, with one absolute tolerance; the largest bound counts.
+        tensors, intermediate ones too, with one absolute tolerance; the largest bound counts,
+        be it of ``out`` or of anything on the way there.
         """
-        return 2.0 * float(np.max(self.bound, initial=0.0))
+        return 2.0 * max(self.peak, float(np.max(self.bound, initial=0.0)))
 
 
 @dataclass(frozen=True)
@@ -143,7 +146,7 @@ def expectation(case: Case, kernel: Kernel) -> Expectation:
             likely = np.minimum(bound, chance.error + slack)
     value = np.where(finite, oracle, analysed.value)
     terms = {**analysed.terms, "oracle": analysed.terms.get("oracle", 0.0) + slack}
-    return Expectation(x, carry_in, decay, value, bound, likely, terms)
+    return Expectation(x, carry_in, decay, value, bound, likely, terms, analysed.peak)
 
 
 def _analysed(

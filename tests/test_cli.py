@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -78,3 +80,12 @@ def test_doctor_without_a_compiler(monkeypatch, capsys):
     monkeypatch.setenv("PATH", "/nonexistent")
     assert main(["doctor"]) == 2
     assert "install g++ 9.4 or newer" in capsys.readouterr().out
+
+
+def test_a_reader_that_leaves_early_meets_no_traceback():
+    command = f"{sys.executable} -m scanverify.cli list | head -1"
+    result = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False
+    )
+    assert result.stdout == "kernels:\n"
+    assert "Traceback" not in result.stderr

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from scanverify.case import Case, Data, Formats
+from scanverify.kernel import kernel_of
 from scanverify.kernels.scanu import ScanU
 from scanverify.memory import GUARD_ELEMENTS, Memory
 from scanverify.outcome import Environment, Outcome, PassResult, Rejection, Stage, Status
@@ -133,3 +134,18 @@ def test_a_dataflow_that_is_not_the_scan_is_told():
 
     with pytest.raises(DeclarationError, match="is not the scan"):
         expectation(CASE, Liar())
+
+
+def test_a_pass_may_round_an_intermediate_that_the_result_hardly_shows():
+    """Found by fuzzing: decays near one in bf16, multiplied by states that are nearly nothing."""
+    case = Case(
+        "recurrence",
+        rows=4,
+        width=2,
+        formats=Formats("bf16", "bf16", "bf16"),
+        data=Data("subnormal", 0),
+    )
+    expected = expectation(case, kernel_of(case))
+    assert expected.bound.max() < 1e-6
+    # half a unit in the last place of numbers just below one
+    assert expected.pass_tolerance >= 2.0**-9
