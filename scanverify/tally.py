@@ -141,7 +141,9 @@ class Tally:
         lines = [head, *rows]
         for (standing, name), count in sorted(self.declared.items()):
             lines.append(f"{standing}: {name}: {count} runs")
-        lines += self.coverage_lines()
+        if all(kernel in bundled_kernels() for kernel in kernels):
+            # a kernel of a user's expresses what it expresses
+            lines += self.coverage_lines()
         rate = self.examined / seconds if seconds else 0.0
         lines.append(
             f"{self.examined} runs of {len(self.digests)} distinct cases in {seconds:.0f} s "

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from scanverify.case import Case, Formats
+from scanverify.case import Case, Data, Formats
 from scanverify.cli import main
+from scanverify.examiner import Examiner
+from scanverify.report import text_report
 from scanverify.user_kernel import UserKernelError, load_user_kernel
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -155,3 +157,47 @@ def test_a_test_module_of_three_lines_with_its_examples_split(here):
     assert result.returncode == 0, result.stdout
     assert "passed" in result.stdout
     assert "distinct cases" in result.stdout
+
+
+def test_an_error_in_the_users_code_names_their_file_and_line(tmp_path, session):
+    source = (EXAMPLES / "planted_fault.py").read_text()
+    path = tmp_path / "typo.py"
+    path.write_text(source.replace("pypto.matmul(", "pypto.matmull("))
+    line = (
+        path.read_text()
+        .split("\n")
+        .index(next(t for t in path.read_text().split("\n") if "matmull" in t))
+    )
+    kernel = load_user_kernel(f"{path}:scan", {}, None)
+    case = Case(kernel.name, rows=2, width=2, data=Data("ones"))
+    text = text_report(Examiner(kernel, session).examine(case))
+    assert f"{path}:{line + 1}: AttributeError: module 'pypto' has no attribute 'matmull'" in text
+
+
+def test_a_program_in_the_pl_dialect_is_read_without_its_pypto():
+    kernel = load_user_kernel(str(EXAMPLES / "scanu_pl.py"), {}, None)
+    assert (kernel.name, kernel.dialect, kernel.simulator) == ("ScanU", "pl", "a2a3sim")
+    assert [p.role for p in kernel.parameters] == ["x", "upper", "out"]
+    program = kernel.program(Case("ScanU", "a2a3sim", rows=16, width=32))
+    assert "\nR = 16\n" in program.source and "\nS = 32\n" in program.source
+    assert program.steps[0].function == "ScanU"
+
+
+def test_an_installed_kernel_is_found_by_its_name_and_not_imported(tmp_path, monkeypatch):
+    package = tmp_path / "their_package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "scans.py").write_text(
+        "import numpy\nraise_if_imported = 1 / 0\n\n\ndef scan(x, out):\n    pass\n"
+    )
+    info = tmp_path / "their_package-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: their-package\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "[scanverify.kernels]\ntheir_scan = their_package.scans:scan\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    kernel = load_user_kernel("their_scan", {"computes": "flat"}, None)
+    assert (kernel.name, kernel.dialect) == ("scan", "host")
+    with pytest.raises(UserKernelError, match=r"nor a kernel that a package offers.*their_scan"):
+        load_user_kernel("other_scan", {}, None)

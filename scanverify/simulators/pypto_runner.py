@@ -252,13 +252,17 @@ def _flush_c_streams() -> None:
 
 
 def _explain(error: Exception, directory: Path) -> dict[str, str]:
-    """The error's code and its message without stack frames, addresses and scratch paths."""
+    """The code, the message without stack frames, addresses and scratch paths, and the place."""
     text = str(error) or repr(error)
     found = _CODE.search(text)
     code = next((g for g in found.groups() if g), "") if found else type(error).__name__
     lines = [_ADDRESS.sub("", line) for line in text.splitlines() if not _STACK_LINE.search(line)]
     message = " ".join(" ".join(lines).split()).replace(str(directory) + "/", "")
     place = ""
+    # PyPTO's parser tells the node; it leaves no frame of the file
+    line = getattr(getattr(error, "node", None), "lineno", None)
+    if line is not None:
+        place = f"program.py:{line}"
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if frame.filename == str(directory / "program.py"):
             place = f"program.py:{frame.lineno}"
