@@ -10,8 +10,8 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -30,6 +30,14 @@ class KnownDefect:
     kinds: tuple[Kind, ...]
     says: str
     smallest: Case
+    #: so many runs of the smallest case, with other data each, show it at least once
+    runs: int = 1
+
+    def runs_of_the_smallest(self) -> Iterator[Case]:
+        """The smallest case, and the same with other data where one run may be right by luck."""
+        data = self.smallest.data
+        for k in range(self.runs):
+            yield self.smallest.with_(data=replace(data, seed=data.seed + k))
 
     def shows_in(self, case: Case, verdict: Verdict) -> bool:
         """Whether ``verdict`` on ``case`` is this defect."""

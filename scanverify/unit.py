@@ -10,7 +10,7 @@ import atexit
 import threading
 import time
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from hypothesis.database import DirectoryBasedExampleDatabase, ExampleDatabase
 from scanverify.case import case_from_plain, case_to_json
 from scanverify.examiner import Examiner, Finding, Standing, Violation
 from scanverify.kernel import Kernel, bundled_kernels
+from scanverify.known_defects import known_defects
 from scanverify.properties import all_properties
 from scanverify.report import Report, report_of
 from scanverify.search import find_counterexamples
@@ -217,8 +218,13 @@ def replay(plain: dict[str, Any]) -> dict[str, Any]:
     kernel = _kernel(plain["kernel"])
     examiner = Examiner(kernel, _session(kernel.simulator, plain["timeout"]))
     if "declared" in plain:
-        finding = examiner.examine(case)
-        fails = finding.declared == plain["declared"]
+        defect = next(d for d in known_defects() if d.name == plain["declared"])
+        for repeat in range(defect.runs):
+            numbers = replace(case.data, seed=case.data.seed + repeat)
+            finding = examiner.examine(case.with_(data=numbers))
+            fails = finding.declared == defect.name
+            if fails:
+                break
     else:
         try:
             all_properties()[plain["property_name"]].holds(case, examiner)

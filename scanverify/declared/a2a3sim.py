@@ -140,6 +140,19 @@ KNOWN_DEFECTS: tuple[KnownDefect, ...] = (
         smallest=_smallest("pl_jit_one_scope_split"),
     ),
     KnownDefect(
+        name="row-loop-in-split-aiv-races",
+        summary=(
+            "The row loop within pl.split_aiv(2, mode=NONE), where both vector lanes run the whole "
+            "body: accepted, and wrong in some runs and right in others."
+        ),
+        simulator="a2a3sim",
+        concerns=lambda case: case.kernel == "pl_opaque_split_aiv",
+        kinds=(Kind.MISMATCH, Kind.UNWRITTEN_OUTPUT, Kind.NON_DETERMINISTIC),
+        says="",
+        smallest=_smallest("pl_opaque_split_aiv"),
+        runs=12,
+    ),
+    KnownDefect(
         name="overlapping-rows-of-one-tensor-accepted",
         summary=(
             "A vector function that is given one tensor as source and target, and writes the row "
