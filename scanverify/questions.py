@@ -7,6 +7,7 @@ that bear on it. Nothing is answered that was not run: the words follow from the
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -224,34 +225,41 @@ def _any_right_way(simulator: str, rows: Sequence[tuple[Row, list[Evidence]]]) -
 
 
 def _no_difference(simulator: str, rows: Sequence[tuple[Row, list[Evidence]]]) -> str:
-    if not any(found for _, found in rows):
+    asked, others = rows[:2], [pair for pair in rows[2:] if pair[1]]
+    if not any(found for _, found in asked):
         return (
             "It cannot be asked: a kernel of this dialect fills its arguments, returning nothing."
         )
-    if all(_right(found) for _, found in rows if found):
-        return (
-            "It makes no difference: " + "; ".join(f"{r.label}: {told(f)}" for r, f in rows) + "."
-        )
-    return "It matters: " + "; ".join(f"{r.label}: {told(f)}" for r, f in rows) + "."
+    same = len({tuple(sorted({k for e in found for k in e.verdicts})) for _, found in asked}) == 1
+    text = f"{'No difference' if same else 'They differ'}: {_listed(asked)}."
+    return text + (f" Other ways: {_listed(others)}." if others else "")
+
+
+def _listed(rows: Sequence[tuple[Row, list[Evidence]]]) -> str:
+    return "; ".join(f"{row.label}: {told(found)}" for row, found in rows)
 
 
 def _each_row(simulator: str, rows: Sequence[tuple[Row, list[Evidence]]]) -> str:
-    shared = [(row, found) for row, found in rows[1:] if found]
-    if shared and all(_right(found) for _, found in shared):
-        return f"No: every sharing that was tried is right, as is {rows[0][0].label}."
-    bad = [f"{row.label}: {told(found)}" for row, found in shared if not _right(found)]
-    good = [row.label for row, found in shared if _right(found)]
-    also = f" Right all the same: {'; '.join(good)}." if good else ""
-    return f"Better so; sharing is not always right. {'; '.join(bad)}.{also}"
+    """About ``out`` used for both steps first, then about the other ways to share."""
+    asked = [pair for pair in rows if pair[0].label.startswith(_REUSED) and pair[1]]
+    others = [pair for pair in rows[1:] if pair not in asked and pair[1]]
+    right = [_right(found) for _, found in asked]
+    word = "No" if asked and all(right) else "It depends" if any(right) else "Yes"
+    text = f"{word}. {_listed(asked)}."
+    bad = [pair for pair in others if not _right(pair[1])]
+    good = [row.label for row, found in others if _right(found)]
+    text += f" Other sharing that is not right: {_listed(bad)}." if bad else ""
+    return text + (f" Right: {'; '.join(good)}." if good else "")
 
 
 def _omitted(simulator: str, rows: Sequence[tuple[Row, list[Evidence]]]) -> str:
     return " ".join(f"{row.label}: {told(found)}." for row, found in rows if found)
 
 
+_REUSED = "out used for both steps"
 _SHARED = (
     ("its own tensor", (Aliasing.DISTINCT,)),
-    ("out used for both steps", (Aliasing.TEMPORARY_IS_OUT,)),
+    (_REUSED, (Aliasing.TEMPORARY_IS_OUT,)),
     ("x given as the temporary", (Aliasing.TEMPORARY_IS_X,)),
     ("out written in x's place", (Aliasing.OUT_IS_X,)),
     ("one tensor passed as x and as out", (Aliasing.SAME_TENSOR_TWICE,)),
@@ -430,9 +438,7 @@ def _answered(question: Question, testimony: Testimony) -> list[str]:
         said = next((e.summary for e in found if not e.right), "")
         counts = ", ".join(f"{kind} {count}" for kind, count in runs.items()) or "not run"
         lines.append(f"| {row.label} | {len(found)} | {runs.total()} | {counts} | {_cell(said)} |")
-    shown = _shown(rows)
-    if shown is not None:
-        row, evidence = shown
+    for row, evidence in _shown(rows):
         lines += [
             "",
             f"The smallest program, {row.label} ({evidence.case}: {told([evidence])}):",
@@ -444,16 +450,23 @@ def _answered(question: Question, testimony: Testimony) -> list[str]:
     return lines
 
 
-def _shown(rows: Sequence[tuple[Row, list[Evidence]]]) -> tuple[Row, Evidence] | None:
-    """The smallest program that is not right, or else the smallest of the first row."""
-    found = [(row, e) for row, evidence in rows for e in evidence]
-    bad = [(row, e) for row, e in found if not e.right]
-    chosen = bad or found
-    return min(chosen, key=lambda pair: (len(pair[1].program), str(pair[1].case)), default=None)
+def _shown(rows: Sequence[tuple[Row, list[Evidence]]]) -> list[tuple[Row, Evidence]]:
+    """The smallest program of the first row, and the smallest of all that is not right."""
+    first = [(row, e) for row, evidence in rows[:1] for e in evidence]
+    bad = [(row, e) for row, evidence in rows for e in evidence if not e.right]
+    chosen = [min(pairs, key=_size) for pairs in (first, bad) if pairs]
+    return chosen[:1] + [pair for pair in chosen[1:] if pair != chosen[0]]
+
+
+def _size(pair: tuple[Row, Evidence]) -> tuple[int, int, str]:
+    case = pair[1].case
+    return case.rows * case.width, len(pair[1].program), str(case)
 
 
 def _cell(text: str) -> str:
     """Text for a cell of a Markdown table."""
+    # a scratch directory's name that a table of PyPTO's has broken in two
+    text = re.sub(r"scanverify-\s*\w{0,8}?(?=program\.py|scan_\w+\.pto)", "", text)
     cut = text if len(text) <= 220 else text[:217] + "..."
     return cut.replace("|", "\\|").replace("\n", " ").replace("<", "&lt;")
 

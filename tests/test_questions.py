@@ -40,9 +40,9 @@ def test_one_function():
 
 
 def test_direct_return():
-    assert answer(3, evidence(), evidence("pl_split_direct")).startswith("It makes no difference")
+    assert answer(3, evidence(), evidence("pl_split_direct")).startswith("No difference")
     differs = evidence("pl_split_direct", right=0, wrong=5)
-    assert answer(3, evidence(), differs).startswith("It matters")
+    assert answer(3, evidence(), differs).startswith("They differ")
 
 
 def test_its_own_temporary():
@@ -50,7 +50,10 @@ def test_its_own_temporary():
     assert answer(4, evidence(), shared).startswith("No")
     below = evidence(aliasing=Aliasing.OUT_ONE_ROW_BELOW, right=0, wrong=5)
     text = answer(4, evidence(), shared, below)
-    assert "one row below" in text and "Right all the same: out used for both steps" in text
+    assert text.startswith("No. out used for both steps: right in all 5 runs")
+    assert "not right: out one row below" in text
+    reused = evidence(aliasing=Aliasing.TEMPORARY_IS_OUT, right=0, wrong=5)
+    assert answer(4, evidence(), reused).startswith("Yes")
 
 
 def test_omitted_init_values():
