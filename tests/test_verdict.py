@@ -6,12 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from scanverify.case import Case, Data, Formats
-from scanverify.kernel import kernel_of
+from scanverify.kernel import bundled_kernels, kernel_of
 from scanverify.kernels.scanu import ScanU
 from scanverify.memory import GUARD_ELEMENTS, Memory
 from scanverify.outcome import Environment, Outcome, PassResult, Rejection, Stage, Status
+from scanverify.strategies import Limits, cases
 from scanverify.verdict import DeclarationError, Kind, expectation, initial_memory, judge
 
 CASE = Case("scanu", rows=3, width=4, data=Data("distinct_integers"))
@@ -149,3 +152,23 @@ def test_a_pass_may_round_an_intermediate_that_the_result_hardly_shows():
     assert expected.bound.max() < 1e-6
     # half a unit in the last place of numbers just below one
     assert expected.pass_tolerance >= 2.0**-9
+
+
+PYPTO_KERNELS = [k for k in bundled_kernels().values() if k.simulator == "pypto"]
+
+
+@settings(max_examples=150)
+@given(
+    st.sampled_from(PYPTO_KERNELS).flatmap(
+        lambda kernel: st.tuples(
+            st.just(kernel),
+            cases(kernel, Limits(40, 70, 900), distributions=("normal", "uniform", "wide_range")),
+        )
+    )
+)
+def test_below_suspicion_no_error_can_leave_the_likely_bound(drawn):
+    """So the likely bound need not be worked out there."""
+    kernel, case = drawn
+    expected = expectation(case, kernel)
+    bounded = np.isfinite(expected.bound) & (expected.bound > 0)
+    assert np.all(expected.likely[bounded] >= expected.beyond_suspicion * expected.bound[bounded])
