@@ -172,3 +172,16 @@ def test_below_suspicion_no_error_can_leave_the_likely_bound(drawn):
     expected = expectation(case, kernel)
     bounded = np.isfinite(expected.bound) & (expected.bound > 0)
     assert np.all(expected.likely[bounded] >= expected.beyond_suspicion * expected.bound[bounded])
+
+
+@pytest.mark.parametrize(
+    ("rows", "width", "formats", "data"),
+    [
+        (6, 189, Formats("fp16", "fp32", "fp32"), Data("normal", 3)),
+        (7, 39, Formats(), Data("special", 0)),
+    ],
+)
+def test_a_dataflow_by_chunks_may_take_a_detour_in_float64(rows, width, formats, data):
+    """Found by fuzzing: products of decays times states, where the oracle goes step by step."""
+    case = Case("recurrence", rows=rows, width=width, formats=formats, chunk=2, data=data)
+    assert expectation(case, kernel_of(case)).value.shape == (rows, width)

@@ -44,7 +44,12 @@ def main() -> int:
             for m in real
         }
         for mutant in real:
-            results = [future.result() for future in waiting[mutant.name]]
+            try:
+                results = [future.result() for future in waiting[mutant.name]]
+            except Exception:
+                # or the pool would go on with the rest in silence before anything is told
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
             killed = [r for r in results if r.killed_by]
             if len(killed) < len(results):
                 survivors.append(mutant.name)
