@@ -181,6 +181,11 @@ def cases(
     if in_a_corner and not fixed[1]:
         ragged = [n for n in _RAGGED if n <= limits.width and n * rows <= limits.elements]
         width = draw(st.sampled_from(ragged)) if ragged else width
+    steps: tuple[int, int] = getattr(kernel, "shape_steps", (1, 1))
+    if steps != (1, 1) and draw(st.sampled_from((True, True, True, False))):
+        # most shapes in whole tiles, for a kernel that does not pad them
+        rows, width = (n + -n % step for n, step in zip((rows, width), steps, strict=True))
+        rows, width = fixed[0] or rows, fixed[1] or width
     skeleton = smallest_case(kernel, triple).with_(rows=rows, width=width)
     chunk = draw(st.one_of(st.just(0), sizes(max(rows, 1))))
     if kernel.inexpressible(skeleton.with_(chunk=chunk)) is None:

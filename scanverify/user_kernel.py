@@ -106,6 +106,11 @@ class UserKernel:
         return self.runs_on or _SIMULATOR_OF[self.dialect]
 
     @property
+    def shape_steps(self) -> tuple[int, int]:
+        """Tiles of ptoas, for a kernel that does not pad them."""
+        return (16, 16) if self.dialect == "pl" and "valid_shape" not in self.source else (1, 1)
+
+    @property
     def share(self) -> float:
         """A program in the pl dialect takes seconds to compile, and gets fewer examples."""
         return 0.1 if self.dialect == "pl" else 1.0

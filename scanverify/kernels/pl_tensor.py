@@ -32,6 +32,8 @@ class PlTensor(PlScanU):
         self._shape = shape
         self._jitted = jitted
         self.entry = "scan" if jitted else "Scan"
+        # at tensor level nothing pads a tile; other shapes are drawn now and then
+        self.shape_steps = (16, 16)
         kind = "@pl.jit" if jitted else "Opaque"
         self.summary = f"ScanU (pl) at tensor level, {kind}; {shape.value}"
 
