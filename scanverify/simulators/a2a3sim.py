@@ -48,7 +48,7 @@ class A2a3Sim:
             "The runtime tracks no write after read: a program that depends on one may pass by "
             "luck, so its runs are repeated.",
             "Arguments are not checked: a tensor of another shape or dtype is accepted.",
-            *(() if tried else ("It was never tried with scanverify.",)),
+            *(() if tried else ("Hardly anything was run on it with scanverify.",)),
         )
 
     def absent(self) -> str | None:
