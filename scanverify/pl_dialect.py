@@ -103,6 +103,21 @@ def carry_loop(case: Case, row: str, out: str, at: str = "i") -> list[str]:
     ]
 
 
+def tile_carry_loop(case: Case, row: str, out: str) -> list[str]:
+    """The same loop with the carry as a tile, all of whose elements are the running total."""
+    dtype = DTYPES[case.formats.accumulate]
+    number = "0" if case.formats.triple[1].is_integer else "0.0"
+    return [
+        f"zero = pl.tile.full([1, SP], dtype={dtype}, value={number})",
+        f"for i, (running, o1) in pl.range(R, init_values=(zero, {out})):",
+        f"    row = {row}",
+        "    res = pl.add(row, running)",
+        "    last = pl.tile.expands(res, pl.read(res, [0, S - 1]))",
+        "    o2 = pl.store(res, [i, 0], o1)",
+        f"    carried, {out} = pl.yield_(last, o2)",
+    ]
+
+
 def function(
     kind: str, name: str, arguments: list[tuple[str, str]], returns: str, body: list[str]
 ) -> str:

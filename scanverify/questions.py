@@ -35,7 +35,7 @@ EVIDENCE_VERSION = 1
 #: The shapes of every cell in fp32: tiles filled, and ragged in both directions.
 SHAPES = ((16, 16), (5, 20))
 #: More shapes, for a kernel's plainest cell.
-MORE_SHAPES = ((1, 1), (1, 16), (2, 64), (17, 64), (64, 63), (64, 64))
+MORE_SHAPES = ((0, 16), (1, 1), (1, 16), (2, 64), (17, 64), (64, 63), (64, 64))
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,12 @@ def _of(
         and case.carry in allowed
         and case.formats == Formats()
         and case.task_graph is task_graph
+        and case.rows > 0
     )
+
+
+def _empty(kernel: str) -> Select:
+    return lambda case: case.kernel == kernel and case.rows == 0
 
 
 def told(found: Sequence[Evidence]) -> str:
@@ -367,6 +372,8 @@ QUESTIONS = (
                     _of("pl_split", carry=(CarryInit.OMITTED,)),
                 ),
                 Row("init_values", _of("pl_split", carry=(CarryInit.ZEROS,))),
+                Row("init_values, the carry a tile", _of("pl_split_tile_carry")),
+                Row("init_values, no iteration: an empty tensor", _empty("pl_split")),
                 Row(
                     "a plain variable, one InCore function",
                     _of("pl_incore_mul", carry=(CarryInit.OMITTED,)),
@@ -392,6 +399,7 @@ _IN_ALL_DTYPES = ("scanu", "scanu_split", "pl_split", "pl_incore_mul", "pl_opaqu
 
 def document(testimonies: Sequence[Testimony]) -> str:
     """``docs/questions.md``."""
+    testimonies = merged(testimonies)
     lines = [
         "# Five questions of kernel authors",
         "",
@@ -416,6 +424,21 @@ def document(testimonies: Sequence[Testimony]) -> str:
     for testimony in testimonies:
         lines += ["", f"### {testimony.simulator}", "", *_table(testimony.evidence)]
     return "\n".join(lines) + "\n"
+
+
+def merged(testimonies: Sequence[Testimony]) -> list[Testimony]:
+    """Evidence of one simulator and the same versions put together, the later for the earlier."""
+    found: dict[tuple[str, tuple[tuple[str, str], ...]], Testimony] = {}
+    for new in testimonies:
+        key = (new.simulator, tuple(sorted(new.versions.items())))
+        old = found.get(key)
+        if old is None:
+            found[key] = new
+            continue
+        cells = {e.case.digest: e for e in (*old.evidence, *new.evidence)}
+        seconds = old.seconds + new.seconds
+        found[key] = Testimony(new.simulator, new.versions, seconds, tuple(cells.values()))
+    return list(found.values())
 
 
 def _answered(question: Question, testimony: Testimony) -> list[str]:

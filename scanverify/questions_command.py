@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ def add_parser(commands: Any) -> None:
         "questions", help="answer the five questions of kernel authors by running programs"
     )
     questions.add_argument("--simulator", action="append", choices=sorted(simulators()))
+    questions.add_argument("--kernel", default="*", metavar="GLOB", help="default: all")
     questions.add_argument(
         "--repeats", type=int, default=5, help="data sets a program (default: 5)"
     )
@@ -73,9 +75,11 @@ def _read(path: Path) -> Testimony:
 
 
 def _gathered(name: str, options: argparse.Namespace) -> Testimony:
-    cases = list(evidence_cases(name))
+    cases = [pair for pair in evidence_cases(name) if fnmatchcase(pair[0].name, options.kernel)]
     if not cases:
-        raise UsageError(f"No bundled kernel about the five questions runs on {name}.")
+        raise UsageError(
+            f"No bundled kernel {options.kernel} about the five questions runs on {name}."
+        )
     session = simulators()[name].open(options.timeout)
     started = time.monotonic()
     found: list[Evidence] = []

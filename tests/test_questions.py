@@ -108,3 +108,13 @@ def test_every_kernel_in_a_row_exists():
         for question in questions.QUESTIONS:
             for row in question.rows[simulator]:
                 assert any(row.selects(case) for case in cases), (question.number, row.label)
+
+
+def test_evidence_of_the_same_versions_is_put_together():
+    earlier = questions.Testimony("a2a3sim", {"pypto": "1"}, 2.0, (evidence(), evidence("pl_jit")))
+    later = questions.Testimony("a2a3sim", {"pypto": "1"}, 3.0, (evidence(right=0, wrong=5),))
+    other = questions.Testimony("a2a3sim", {"pypto": "2"}, 1.0, (evidence(),))
+    first, second = questions.merged([earlier, later, other])
+    assert first.seconds == 5.0 and len(first.evidence) == 2
+    assert first.evidence[0].verdicts == {"mismatch": 5}
+    assert second == other

@@ -74,6 +74,20 @@ STATED_LIMITS: tuple[StatedLimit, ...] = (
     ),
     StatedLimit(
         "a2a3sim",
+        "no-code-for-expanding-a-tile",
+        "a scalar is not spread over a tile (tile.expands), so no tile can carry a running total",
+        lambda case: case.kernel == "pl_split_tile_carry",
+        "No codegen registered for operation: tile.expands",
+    ),
+    StatedLimit(
+        "a2a3sim",
+        "empty-tensor",
+        "a load does not reach past the end of its source, and an empty one has no row to load",
+        lambda case: case.rows == 0 or case.width == 0,
+        "^at (source|compile)",
+    ),
+    StatedLimit(
+        "a2a3sim",
         "tensor-operations-need-a-scope",
         "a tensor operation in an orchestration function stands in a pl.at scope",
         lambda case: case.kernel == "pl_jit",

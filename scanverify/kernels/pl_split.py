@@ -26,15 +26,21 @@ class Result(enum.Enum):
 class PlSplit(PlScanU):
     """Cube and vector function; one kernel for each way to treat the results."""
 
-    def __init__(self, name: str, result: Result) -> None:
+    def __init__(self, name: str, result: Result, tile_carry: bool = False) -> None:
         self.name = name
         self._result = result
-        self.summary = f"ScanU (pl), cube and vector function; the result is {result.value}"
-        self.aliasing = (
-            frozenset(Aliasing)
-            if result is Result.CAPTURED
-            else frozenset({Aliasing.DISTINCT, Aliasing.TEMPORARY_IS_OUT})
-        )
+        self._tile_carry = tile_carry
+        carry = ", the carry is a tile" if tile_carry else ""
+        self.summary = f"ScanU (pl), cube and vector function; the result is {result.value}{carry}"
+        some = frozenset({Aliasing.DISTINCT, Aliasing.TEMPORARY_IS_OUT})
+        every = result is Result.CAPTURED and not tile_carry
+        self.aliasing = frozenset(Aliasing) if every else some
+
+    def inexpressible(self, case: Case) -> str | None:
+        """Also: a tile is carried by init_values alone."""
+        if self._tile_carry and case.carry is not CarryInit.ZEROS:
+            return "a tile is carried by init_values"
+        return super().inexpressible(case)
 
     def source(self, case: Case) -> str:
         """Cube, vector and orchestration function."""
@@ -56,13 +62,18 @@ class PlSplit(PlScanU):
         )
         sums_row, out_row = ("i + 1", "i") if above else ("i", "i + 1" if base else "i")
         row = dialect.load(case, "sums", f"{sums_row}, 0", ("1", "SP"), ("1", "S"))
+        loop = (
+            dialect.tile_carry_loop(case, row, "o")
+            if self._tile_carry
+            else dialect.carry_loop(case, row, "o", out_row)
+        )
         kept = case.carry is CarryInit.ZEROS or base
         vector = dialect.function(
             "InCore",
             "scan_vector",
             [("sums", out_type), ("o", f"pl.{'InOut' if kept else 'Out'}[{out_type}]")],
             out_type,
-            [*dialect.carry_loop(case, row, "o", out_row), "return o"],
+            [*loop, "return o"],
         )
         return dialect.program(case, [cube, vector, self._orchestration(case, out_type)])
 
@@ -117,4 +128,5 @@ KERNELS = (
     PlSplit("pl_split_direct", Result.DIRECT),
     PlSplit("pl_split_renamed", Result.RENAMED),
     PlSplit("pl_split_ignored", Result.IGNORED),
+    PlSplit("pl_split_tile_carry", Result.CAPTURED, tile_carry=True),
 )
