@@ -74,3 +74,15 @@ def test_a_crash_is_one_verdict_and_the_next_case_is_right(a2a3sim):
     assert verdict.kind is Kind.CRASH
     right = bundled_kernels()["pl_split"]
     assert examine(case("pl_split"), right, a2a3sim).verdict.kind is Kind.PASS
+
+
+def test_the_example_is_verified(monkeypatch, tmp_path, capsys):
+    from pathlib import Path
+
+    from scanverify.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    example = Path(__file__).parent.parent / "examples/scanu_pl.py"
+    options = ("--property", "exact_on_integers", "--examples", "40", "--seed", "1")
+    assert main(["check", str(example), *options]) == 0
+    assert "1 of 1 properties hold" in capsys.readouterr().out
