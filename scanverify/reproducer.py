@@ -30,7 +30,8 @@ _CHECK = '''
 
 # -- the check --------------------------------------------------------------------------------
 
-CHILD_SECONDS = 120
+# PyPTO compiles a library first, which takes half a minute, and minutes on a busy machine
+CHILD_SECONDS = 600
 
 
 def tensors_at_the_start():
@@ -126,8 +127,11 @@ def main():
                 command, capture_output=True, text=True, timeout=CHILD_SECONDS, check=False
             )
         except subprocess.TimeoutExpired:
-            print(f"the fault shows: no answer within {CHILD_SECONDS} s")
-            return 1
+            if HANGS:
+                print(f"the fault shows: no answer within {CHILD_SECONDS} s")
+                return 1
+            print(f"no answer within {CHILD_SECONDS} s", file=sys.stderr)
+            return 2
         mine = [line for line in child.stdout.splitlines() if TELLS.match(line)]
         print("\\n".join(mine))
         if child.returncode < 0:
@@ -242,6 +246,7 @@ def reproducer(examination: Examination, title: str) -> str | None:
         + f"TOLERANCE = {tolerance!r}\n"
         + f"TASK_GRAPH = {case.task_graph}\n"
         + f"TAKES = {takes!r}\n"
+        + f"HANGS = {kind is Kind.TIME_OUT}\n"
         + f"SIMULATOR = {case.simulator!r}\n"
         + f"RUNS = {5 if kind is Kind.NON_DETERMINISTIC else 1}\n"
         + "# the scan, computed in float64, and how far off each element may be\n"
