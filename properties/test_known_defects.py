@@ -16,7 +16,7 @@ def test_known_defect_still_shows(defect, bench):
         pytest.skip(absent)
     examiner = bench.examiner(kernel_of(defect.smallest))
     shown = []
-    for case in defect.runs_of_the_smallest():
+    for case in defect.runs_of(defect.smallest):
         finding = examiner.examine(case)
         shown.append(finding.declared)
         if finding.declared == defect.name:

@@ -200,6 +200,11 @@ class Buckets:
             for key, text, count, first, last, seen in rows
         ]
 
+    def counts(self) -> list[tuple[str, int]]:
+        """(key, how often) of each bucket, the most frequent first; no report is read."""
+        rows = self._ask("SELECT key, count FROM buckets ORDER BY count DESC, key")
+        return [(str(key), int(count)) for key, count in rows]
+
     def declared(self) -> list[DeclaredBucket]:
         """The declared defects that showed."""
         return [DeclaredBucket(*row) for row in self._ask("SELECT * FROM declared")]

@@ -34,7 +34,7 @@ def exit_code(campaign: Campaign, store: Buckets) -> int:
 
     A failure of ours never hides behind a run without findings.
     """
-    if store.buckets() or campaign.no_longer_shown:
+    if store.counts() or campaign.no_longer_shown:
         return FAILURES
     return NOT_RUN if campaign.errors else OK
 

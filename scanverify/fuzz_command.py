@@ -172,16 +172,16 @@ class _Screen:
         )
 
     def _state(self, campaign: Campaign) -> str:
-        buckets = self._store.buckets()
+        buckets = self._store.counts()
         rate = campaign.cases / campaign.seconds if campaign.seconds else 0.0
         parts = [
             f"{campaign.cases:,} cases",
             f"{rate:.1f}/s",
             f"{self._store.behaviours():,} behaviours",
-            f"{len(buckets)} buckets ({sum(b.count for b in buckets):,} failures)",
+            f"{len(buckets)} buckets ({sum(n for _, n in buckets):,} failures)",
         ]
         if buckets:
-            parts.append("most: " + ", ".join(f"{b.key} x{b.count}" for b in buckets[:3]))
+            parts.append("most: " + ", ".join(f"{key} x{n}" for key, n in buckets[:3]))
         if self._plan.seconds != float("inf"):
             left = max(0.0, self._plan.seconds - campaign.seconds)
             parts.append(f"{timedelta(seconds=int(left))} left")

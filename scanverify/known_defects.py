@@ -33,11 +33,10 @@ class KnownDefect:
     #: so many runs of the smallest case, with other data each, show it at least once
     runs: int = 1
 
-    def runs_of_the_smallest(self) -> Iterator[Case]:
-        """The smallest case, and the same with other data where one run may be right by luck."""
-        data = self.smallest.data
+    def runs_of(self, case: Case) -> Iterator[Case]:
+        """The case, and the same with other data where one run may be right by luck."""
         for k in range(self.runs):
-            yield self.smallest.with_(data=replace(data, seed=data.seed + k))
+            yield case.with_(data=replace(case.data, seed=case.data.seed + k))
 
     def shows_in(self, case: Case, verdict: Verdict) -> bool:
         """Whether ``verdict`` on ``case`` is this defect."""

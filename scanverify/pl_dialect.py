@@ -29,6 +29,11 @@ def padded(case: Case) -> tuple[int, int]:
     return _up(max(case.rows, 1), TILE_ROWS), _up(max(case.width, 1), lanes)
 
 
+def is_padded(case: Case) -> bool:
+    """Whether that tile is larger than the case's shape."""
+    return padded(case) != (case.rows, case.width)
+
+
 def _up(n: int, step: int) -> int:
     return -(-n // step) * step
 
@@ -52,9 +57,7 @@ def load(
     case: Case, name: str, at: str, tile: tuple[str, str], shape: tuple[str, str], where: str = ""
 ) -> str:
     """``pl.load`` of ``shape`` at ``at`` into a tile, padded where the two differ."""
-    rows, columns = padded(case)
-    is_padded = (rows, columns) != (case.rows, case.width)
-    valid = f", valid_shape=[{', '.join(shape)}]" if is_padded else ""
+    valid = f", valid_shape=[{', '.join(shape)}]" if is_padded(case) else ""
     memory = f", target_memory=pl.MemorySpace.{where}" if where else ""
     return f"pl.load({name}, [{at}], [{', '.join(tile)}]{valid}{memory})"
 

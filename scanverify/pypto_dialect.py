@@ -52,9 +52,8 @@ def vector_tiles(case: Case) -> str:
     return f"pypto.set_vec_tile_shapes({rows}, {columns})"
 
 
-def row_loop(case: Case, start: int = 0) -> str:
-    """The ``for`` line of the loop down the rows, with the case's loop options."""
-    bounds = "R" if start == 0 else f"{start}, R, 1"
+def row_loop(case: Case, bounds: str = "R", label: str = "ROWS") -> str:
+    """The ``for`` line of a loop down the rows, with the case's loop options."""
     options = "".join(
         text
         for text, wanted in (
@@ -63,7 +62,7 @@ def row_loop(case: Case, start: int = 0) -> str:
         )
         if wanted
     )
-    return f'for i in pypto.loop({bounds}, name="ROWS", idx_name="i"{options}):'
+    return f'for i in pypto.loop({bounds}, name="{label}", idx_name="i"{options}):'
 
 
 def once(name: str) -> str:
@@ -101,7 +100,7 @@ def carried_rows(
             lines += [once("FIRST"), *body(zero, "0")]
         case CarryInit.LOOP_BEGIN | CarryInit.OMITTED:
             pass
-    lines.append(row_loop(case, 1 if case.carry is CarryInit.FIRST_ROW_PEELED else 0))
+    lines.append(row_loop(case, "1, R, 1" if case.carry is CarryInit.FIRST_ROW_PEELED else "R"))
     if case.carry is CarryInit.LOOP_BEGIN:
         lines += [
             "    if pypto.is_loop_begin(i):",

@@ -169,6 +169,4 @@ def widened(case: Case, expression: str) -> str:
 
 def row_range(case: Case, label: str, start: int, stop: int) -> str:
     """The ``for`` line of a loop over rows ``start`` to ``stop``, with the case's loop options."""
-    return dialect.row_loop(case).replace(
-        'pypto.loop(R, name="ROWS"', f'pypto.loop({start}, {stop}, 1, name="{label}"'
-    )
+    return dialect.row_loop(case, f"{start}, {stop}, 1", label)

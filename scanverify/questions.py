@@ -10,7 +10,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from scanverify.case import (
@@ -120,7 +120,6 @@ def gather(
     session: Session,
     cases: Iterable[tuple[Kernel, Case]],
     repeats: int,
-    note: Callable[[Evidence], None] = lambda evidence: None,
 ) -> Iterator[Evidence]:
     """Run every case with ``repeats`` data sets; a program that is rejected once is not repeated.
 
@@ -132,9 +131,7 @@ def gather(
         verdicts: Counter[str] = Counter()
         worst, summary = Kind.PASS, "right"
         for repeat in range(repeats):
-            data = case.data.__class__(
-                case.data.distribution, case.data.seed + repeat, None, case.data.carry_in
-            )
+            data = replace(case.data, seed=case.data.seed + repeat)
             finding = examiner.examine(case.with_(data=data))
             verdict = finding.examination.verdict
             verdicts[verdict.kind.value] += 1
@@ -144,9 +141,7 @@ def gather(
                 # a rejection and a graph are the same for all data
                 break
         source = kernel.program(case).source
-        evidence = Evidence(case, dict(verdicts), summary, source)
-        note(evidence)
-        yield evidence
+        yield Evidence(case, dict(verdicts), summary, source)
 
 
 # -- the questions ------------------------------------------------------------

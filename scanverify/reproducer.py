@@ -159,7 +159,6 @@ if __name__ == "__main__":
 
 _IMPORTS = """import math
 import os
-import ast
 import re
 import signal
 import subprocess

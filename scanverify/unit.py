@@ -10,8 +10,7 @@ import atexit
 import threading
 import time
 from collections import Counter
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from hypothesis.database import DirectoryBasedExampleDatabase, ExampleDatabase
@@ -78,8 +77,6 @@ class UnitResult:
     #: by declared defect or limit: (how often, an example's case as JSON)
     declared: dict[str, tuple[int, str]]
     versions: dict[str, str]
-    #: resident memory of the process afterwards, in MiB
-    resident: float = 0.0
 
 
 @dataclass
@@ -153,7 +150,6 @@ def run_unit(plain: dict[str, Any]) -> dict[str, Any]:
         failures,
         record.declared,
         session.environment.versions,
-        resident_mebibytes(),
     )
     return asdict(result)
 
@@ -166,12 +162,6 @@ def result_from_plain(plain: dict[str, Any]) -> UnitResult:
     declared = {name: (count, case) for name, (count, case) in plain["declared"].items()}
     changes = {"failures": failures, "declared": declared, "behaviours": tuple(plain["behaviours"])}
     return UnitResult(**{**plain, **changes})
-
-
-def resident_mebibytes() -> float:
-    """Resident memory of this process, in MiB."""
-    with Path("/proc/self/statm").open() as stream:
-        return int(stream.read().split()[1]) * 4096 / 2**20
 
 
 def _kernel(name: str) -> Kernel:
@@ -219,9 +209,8 @@ def replay(plain: dict[str, Any]) -> dict[str, Any]:
     examiner = Examiner(kernel, _session(kernel.simulator, plain["timeout"]))
     if "declared" in plain:
         defect = next(d for d in known_defects() if d.name == plain["declared"])
-        for repeat in range(defect.runs):
-            numbers = replace(case.data, seed=case.data.seed + repeat)
-            finding = examiner.examine(case.with_(data=numbers))
+        for run in defect.runs_of(case):
+            finding = examiner.examine(run)
             fails = finding.declared == defect.name
             if fails:
                 break

@@ -12,19 +12,13 @@ from scanverify.known_defects import KnownDefect
 from scanverify.stated_limits import StatedLimit
 from scanverify.verdict import Kind
 
-_TENSOR_LEVEL = ("pl_opaque", "pl_opaque_scopes", "pl_opaque_split_aiv", "pl_jit", "pl_jit_scopes")
-_ONE_SCOPE = ("pl_jit_one_scope", "pl_jit_one_scope_mul", "pl_jit_one_scope_split")
 _BUNDLED = ("pl_split", "pl_incore")
-
-
-def _ragged(case: Case) -> bool:
-    return pl_dialect.padded(case) != (case.rows, case.width)
 
 
 def _ragged_without_padding(case: Case) -> bool:
     """A bundled form that pads its tiles is right in every shape; tensor level cannot pad."""
     padding = case.kernel.startswith(_BUNDLED) and not case.kernel.endswith("_split")
-    return _ragged(case) and not padding
+    return pl_dialect.is_padded(case) and not padding
 
 
 STATED_LIMITS: tuple[StatedLimit, ...] = (

@@ -39,8 +39,7 @@ class PlInCore(PlScanU):
         """On the chip the row sums stay as the cube has them."""
         if case.formats.accumulate not in ("fp32", "int32"):
             return "without a temporary nothing rounds the row sums: they are fp32 or int32"
-        ragged = dialect.padded(case) != (case.rows, case.width)
-        if ragged and self._way in (Way.PUSH, Way.PUSH_SLICED):
+        if dialect.is_padded(case) and self._way in (Way.PUSH, Way.PUSH_SLICED):
             return "the type of a popped tile takes no literal valid shape"
         return super().inexpressible(case)
 
@@ -115,8 +114,7 @@ class PlInCore(PlScanU):
 
 def _row(case: Case, tile: str) -> str:
     """Row ``i`` of a tile, its valid part alone."""
-    is_padded = dialect.padded(case) != (case.rows, case.width)
-    valid = ", valid_shape=[1, S]" if is_padded else ""
+    valid = ", valid_shape=[1, S]" if dialect.is_padded(case) else ""
     return f"pl.slice({tile}, [1, SP], [i, 0]{valid})"
 
 
