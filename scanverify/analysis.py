@@ -17,12 +17,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from scanverify.formats import FloatArray, Format
+
+#: One error, or an array of them.
+Errors = TypeVar("Errors", float, FloatArray)
 
 
 def gamma(n: ArrayLike, unit_roundoff: float) -> FloatArray:
@@ -71,15 +74,18 @@ class Law:
         grown = np.expm1(self.spread * np.sqrt(n) * u + n * u * u / (1.0 - u))
         return np.asarray(np.minimum(gamma(n, u), grown))
 
-    def rounding(self, reach: FloatArray, unit_roundoff: float) -> FloatArray:
+    def rounding(self, reach: Errors, unit_roundoff: float) -> Errors:
         """One rounding's error: certain; where errors combine as squares, spread more."""
         if self.confidence is None:
             return unit_roundoff * reach
         return self.spread * unit_roundoff * reach
 
-    def combine(self, one: FloatArray, other: FloatArray) -> FloatArray:
+    def combine(self, one: Errors, other: Errors) -> Errors:
         """Two errors in one sum: side by side, or as independent ones, by their squares."""
-        return one + other if self.confidence is None else np.hypot(one, other)
+        if self.confidence is None:
+            return one + other
+        both: Errors = np.hypot(one, other)
+        return both
 
     def running(self, errors: FloatArray) -> FloatArray:
         """Errors of addends, added up along the last axis."""
@@ -201,6 +207,50 @@ class Quantity:
         # addition cannot underflow: the sum of two numbers is a multiple of their spacing
         error = np.where(trivial, 0.0, self._relative(fmt, reach))
         return result._rounding(error, reach, fmt, name)
+
+    def chain(self, addends: Quantity, fmt: Format, name: str) -> Quantity:
+        """A running total from ``self``, one number, through ``addends``, of shape ``[n]``.
+
+        The ``n + 1`` totals in order, the first as it came. Each is what :meth:`plus` makes
+        of the one before it: numpy adds up what came in, and only the roundings, each of which
+        reaches as far as the errors before it, are worked out one by one.
+        """
+        joined = Quantity.concatenate((self.rearranged(np.ravel), addends))
+        with np.errstate(invalid="ignore", over="ignore"):
+            value = np.cumsum(joined.value)
+            magnitude = np.cumsum(joined.magnitude)
+        quantum = np.minimum.accumulate(joined.quantum)
+        inherited = {n: self.law.running(t) for n, t in joined.terms.items()}
+        totals = replace(joined, value=value, magnitude=magnitude, quantum=quantum, terms=inherited)
+        adds = (addends.magnitude != 0) | (addends.error != 0)
+        fits = totals._fits(fmt)
+        came_in = joined.error
+        roundings, error = np.zeros_like(value), float(came_in[0])
+        for k in range(1, value.size):
+            incoming = float(came_in[k])
+            reach = abs(float(value[k])) + error + incoming
+            before = self.law.combine(error, incoming)
+            exact = fits[k] and before == 0.0
+            if not exact and adds[k - 1] and (magnitude[k - 1] != 0 or error != 0):
+                roundings[k] = self.law.rounding(reach, fmt.unit_roundoff)
+            if not exact and reach > fmt.max_finite:
+                roundings[k] = np.inf
+            if not math.isfinite(value[k]):
+                roundings[k] = 0.0
+            error = self.law.combine(before, float(roundings[k]))
+        grown = self.law.running(roundings)
+        terms = dict(inherited)
+        terms[name] = self.law.combine(terms[name], grown) if name in terms else grown
+        rounded = replace(totals, held_in=fmt, terms=terms)
+        return replace(rounded, peak=max(joined.peak, _largest_finite(rounded.error)))
+
+    def carried_down(self, carry: Quantity, fmt: Format, name: str) -> Quantity:
+        """Going down the rows of ``[R, S]``: each plus the last element of the finished row above.
+
+        ``carry``, of shape ``[1, 1]``, goes to the first row. One rounding an element.
+        """
+        before = carry.chain(self[:, -1], fmt, name)[:-1]
+        return self.plus(before[:, None], fmt, name)
 
     def times(self, other: Quantity, fmt: Format, name: str) -> Quantity:
         """``self * other``, one rounding in ``fmt``; below the normal range to its spacing."""
@@ -329,14 +379,16 @@ class Quantity:
         Each is a multiple of the quantum and at most the magnitude; with
         ``magnitude <= 2**p * quantum`` it has at most p significant bits.
         """
+        return np.asarray((self.error == 0) & self._fits(fmt))
+
+    def _fits(self, fmt: Format) -> NDArray[np.bool_]:
+        """Where ``fmt`` can represent every sum of the addends, if they are what they should be."""
         if fmt.is_integer:
-            return np.asarray((self.error == 0) & (self.magnitude <= fmt.max_finite))
+            return np.asarray(self.magnitude <= fmt.max_finite)
         representable = (self.magnitude <= np.ldexp(self.quantum, fmt.precision)) & (
             self.quantum >= fmt.smallest_subnormal
         )
-        return np.asarray(
-            (self.error == 0) & (representable | (self.magnitude == 0)) & np.isfinite(self.value)
-        )
+        return np.asarray((representable | (self.magnitude == 0)) & np.isfinite(self.value))
 
 
 def _largest_finite(error: FloatArray) -> float:

@@ -36,19 +36,6 @@ def cube_format(accumulate: Format) -> Format:
     return INT32 if accumulate.is_integer else FP32
 
 
-def row_carry(
-    case: Case, row_sums: Quantity, carry: Quantity, name: str = "carry chain"
-) -> Quantity:
-    """Going down the rows: add the last element of the finished row above."""
-    _, accumulate, _ = case.formats.triple
-    running, rows = carry[0], []
-    for r in range(row_sums.value.shape[0]):
-        row = row_sums[r].plus(running, accumulate, name)
-        running = row[-1:]
-        rows.append(row)
-    return Quantity.stack(rows) if rows else row_sums
-
-
 class PyptoScan:
     """One kernel that reads ``x`` and matrices of ones and fills ``out``.
 

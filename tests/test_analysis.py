@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scanverify.analysis import LIKELY, Quantity, gamma, quantum_of
+from scanverify.analysis import LIKELY, RIGOROUS, Quantity, gamma, quantum_of
 from scanverify.case import Case, Data, Formats
 from scanverify.formats import BF16, FORMATS, FP16, FP32
 from scanverify.kernels.scanu import ScanU
@@ -164,3 +164,25 @@ def test_subnormal_roundings_spread_under_the_likely_law_too():
     sums = likely.running_sums(FP32, "row sums")
     got = np.cumsum(FP16.round(addends), axis=-1)
     assert np.all(np.abs(got - np.cumsum(addends, axis=-1)) <= sums.error)
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(st.floats(-1e4, 1e4, width=16), min_size=2, max_size=12),
+    st.sampled_from((FP32, FP16, BF16)),
+    st.sampled_from((RIGOROUS, LIKELY)),
+    st.sampled_from((FP16, BF16, None)),
+)
+def test_a_chain_is_one_addition_after_another(numbers, fmt, law, widened_to):
+    known = Quantity.known(np.array(numbers), FP32, law)
+    # errors that come in, or none at all
+    came = known if widened_to is None else known.rounded(widened_to, "widening")
+    state = came[:1]
+    states = [state]
+    for k in range(1, len(numbers)):
+        state = state.plus(came[k : k + 1], fmt, "chain")
+        states.append(state)
+    slow, fast = Quantity.concatenate(states), came[:1].chain(came[1:], fmt, "chain")
+    np.testing.assert_array_equal(fast.value, slow.value)
+    np.testing.assert_allclose(fast.error, slow.error, rtol=1e-12)
+    assert fast.peak == pytest.approx(slow.peak, rel=1e-12)

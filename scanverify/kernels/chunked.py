@@ -11,7 +11,6 @@ from scanverify.oracle import Scan
 from scanverify.pypto_kernel import (
     PyptoScan,
     cube_format,
-    row_carry,
     row_range,
     running_total,
     stored,
@@ -34,7 +33,10 @@ class ChunkedScan(PyptoScan):
         _, accumulate, output = case.formats.triple
         sums = inputs["x"].triangular_sums(cube_format(accumulate), "row sums")
         sums = sums.rounded(accumulate, "temporary")
-        parts = [row_carry(case, sums[a:b], inputs["carry"]) for a, b in self.chunks(case)]
+        parts = [
+            sums[a:b].carried_down(inputs["carry"], accumulate, "carry chain")
+            for a, b in self.chunks(case)
+        ]
         return Quantity.concatenate(parts or [sums]).rounded(output, "output rounding")
 
     def body(self, case: Case) -> list[str]:

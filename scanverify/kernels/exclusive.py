@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from scanverify import pypto_dialect as dialect
 from scanverify.analysis import Quantity
 from scanverify.case import Case
@@ -37,12 +39,11 @@ class ExclusiveScan(PyptoScan):
         sums = inputs["x"].triangular_sums(cube_format(accumulate), "row sums", inclusive=False)
         sums = sums.rounded(accumulate, "temporary")
         last_x = inputs["x"][:, -1:].rounded(accumulate, "widening")
-        running, rows = inputs["carry"][0], []
-        for r in range(case.rows):
-            row = sums[r].plus(running, accumulate, "carry chain")
-            running = row[-1:].plus(last_x[r], accumulate, "carry chain")
-            rows.append(row)
-        return Quantity.stack(rows).rounded(output, "output rounding")
+        # the carry takes up the row's last sum, then its last x
+        addends = Quantity.stack((sums[:, -1], last_x[:, 0])).T.rearranged(np.ravel)
+        before = inputs["carry"].chain(addends, accumulate, "carry chain")[:-1:2]
+        rows = sums.plus(before[:, None], accumulate, "carry chain")
+        return rows.rounded(output, "output rounding")
 
     def body(self, case: Case) -> list[str]:
         """ScanU's, with one more addition for the carry."""

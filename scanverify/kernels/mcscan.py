@@ -17,7 +17,6 @@ from scanverify.case import Case
 from scanverify.pypto_kernel import (
     PyptoScan,
     cube_format,
-    row_carry,
     row_range,
     running_total,
     stored,
@@ -41,7 +40,7 @@ class MCScan(PyptoScan):
         nothing = Quantity.known(np.zeros((1, 1)), accumulate, x.law)
         offset, parts = inputs["carry"], []
         for start, stop in self.chunks(case):
-            block = row_carry(case, sums[start:stop], nothing, "block carry")
+            block = sums[start:stop].carried_down(nothing, accumulate, "block carry")
             parts.append(block.plus(offset, accumulate, "block offset"))
             offset = offset.plus(block[-1:, -1:], accumulate, "block totals")
         return Quantity.concatenate(parts or [sums]).rounded(output, "output rounding")

@@ -13,7 +13,6 @@ from scanverify.pypto_kernel import (
     PyptoScan,
     cube_format,
     lower,
-    row_carry,
     running_total,
     stored,
 )
@@ -38,7 +37,8 @@ class ReverseScan(PyptoScan):
         _, accumulate, output = case.formats.triple
         turned = inputs["x"].flipped(0).flipped(1)
         sums = turned.triangular_sums(cube_format(accumulate), "row sums")
-        rows = row_carry(case, sums.rounded(accumulate, "temporary"), inputs["carry"])
+        sums = sums.rounded(accumulate, "temporary")
+        rows = sums.carried_down(inputs["carry"], accumulate, "carry chain")
         return rows.flipped(0).flipped(1).rounded(output, "output rounding")
 
     def body(self, case: Case) -> list[str]:

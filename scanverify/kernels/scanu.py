@@ -35,15 +35,8 @@ def scanu_dataflow(case: Case, inputs: Mapping[str, Quantity]) -> Quantity:
     _, accumulate, output = case.formats.triple
     cube = INT32 if accumulate.is_integer else FP32
     row_sums = inputs["x"].triangular_sums(cube, "row sums").rounded(accumulate, "temporary")
-    if case.rows == 0:
-        return row_sums.rounded(output, "output rounding")
-    running = inputs["carry"][0]
-    rows = []
-    for r in range(case.rows):
-        row = row_sums[r].plus(running, accumulate, "carry chain")
-        running = row[-1:]
-        rows.append(row)
-    return Quantity.stack(rows).rounded(output, "output rounding")
+    finished = row_sums.carried_down(inputs["carry"], accumulate, "carry chain")
+    return finished.rounded(output, "output rounding")
 
 
 class ScanU:
