@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, reduce
 from typing import Any, TypeVar
 
 import numpy as np
@@ -126,13 +127,12 @@ class Quantity:
         value = np.asarray(value, dtype=np.float64)
         return Quantity(value, np.abs(value), quantum_of(value), held_in, {}, law)
 
-    @property
+    @cached_property
     def error(self) -> FloatArray:
         """All terms together: the bound, elementwise; infinite where nothing can be said."""
-        total = np.zeros_like(self.value)
-        for term in self.terms.values():
-            total = self.law.combine(total, term)
-        return total
+        if not self.terms:
+            return np.zeros_like(self.value)
+        return reduce(self.law.combine, self.terms.values())
 
     def rearranged(self, how: Callable[[FloatArray], FloatArray]) -> Quantity:
         """The same elements, in another order or shape, or a part of them."""

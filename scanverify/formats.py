@@ -8,6 +8,7 @@ converts to and from float64 or int64, in which the oracle works.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +61,11 @@ class Format:
         pattern: np.generic = np.array([self.poison_bits], dtype=unsigned).view(self.dtype)[0]
         return pattern
 
+    @cached_property
+    def _is_numpys_own(self) -> bool:
+        """Whether numpy's conversion to the dtype is this format's rounding."""
+        return self.storage in ("f2", "f4") and self.precision == np.finfo(self.storage).nmant + 1
+
     def round(self, values: FloatArray) -> FloatArray:
         """Round float64 ``values`` to the nearest number of this format, ties to even.
 
@@ -72,6 +78,9 @@ class Format:
             if not np.all(np.abs(rounded) <= self.max_finite):
                 raise OverflowError(f"a value does not fit {self.name}")
             return rounded
+        if self._is_numpys_own:
+            with np.errstate(over="ignore", under="ignore"):
+                return values.astype(self.dtype).astype(np.float64)
         _, exponent = np.frexp(values)
         # frexp's significand lies in [1/2, 1), so its exponent is IEEE's plus one
         quantum_exponent = np.maximum(exponent, self.emin + 1) - self.precision

@@ -1,20 +1,21 @@
 """How fast: bare PyPTO, scanverify with one and two workers, and a process per case, side by side.
 
-All four run the same cases in one call of the benchmark, so that their ratios mean something on
-a noisy machine; (a) and (b) take turns, case by case.
+All run the same cases in one call of the benchmark, so that their ratios mean something on
+a noisy machine; what is compared with bare PyPTO takes turns with it, case by case.
 """
 
 from __future__ import annotations
 
-import json
+import enum
 import os
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
@@ -25,10 +26,12 @@ import numpy as np
 from scanverify.case import Case, Data, Formats, PassSelection, case_from_json, case_to_json
 from scanverify.examine import LARGEST_TOLERANCE
 from scanverify.fuzz import resident_of_all
-from scanverify.kernel import Kernel, kernel_of
+from scanverify.kernel import Kernel, bundled_kernels, kernel_of
 from scanverify.report import Report
 from scanverify.simulators import Session, simulators
 from scanverify.simulators.session import job_of
+from scanverify.strategies import Limits
+from scanverify.strategies import cases as cases_of
 from scanverify.verdict import Kind, expectation, initial_memory, judge
 
 KERNELS = ("scanu", "scanu_split", "reverse", "row_scans")
@@ -77,6 +80,17 @@ def speed_cases(count: int) -> list[Case]:
 # -- (a) bare PyPTO -----------------------------------------------------------
 
 
+class How(enum.Enum):
+    """How much bare PyPTO is made to do."""
+
+    #: all that it does when nobody stops it: code generation and the cost model as well
+    AS_IT_COMES = "as it comes"
+    #: scanverify's short cuts: compiled to the last pass, interpreted, nothing after that
+    SHORT = "short cuts"
+    #: the short cuts, and no interpretation: what compiling takes
+    COMPILE = "compile"
+
+
 class Bare:
     """A warm process that compiles and interprets programs and does nothing else.
 
@@ -94,18 +108,13 @@ class Bare:
             text=True,
             env={**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"},
         )
-        self._ask("ready?")
 
-    def _ask(self, line: str) -> dict[str, Any]:
-        assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.write(line + "\n")
-        self._process.stdin.flush()
-        answer: dict[str, Any] = json.loads(self._process.stdout.readline())
-        return answer
-
-    def seconds(self, case: Case) -> float:
+    def seconds(self, case: Case, how: How = How.SHORT) -> float:
         """How long one case took, measured within that process."""
-        return float(self._ask(case_to_json(case))["seconds"])
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(f"{how.name} {case_to_json(case)}\n")
+        self._process.stdin.flush()
+        return float(self._process.stdout.readline())
 
     def close(self) -> None:
         """End the process."""
@@ -115,7 +124,7 @@ class Bare:
 
 
 def bare_main() -> None:
-    """The loop of :class:`Bare`'s process: a case a line in, its seconds a line out."""
+    """The loop of :class:`Bare`'s process: how and a case a line in, its seconds a line out."""
     from scanverify.simulators import pypto_runner
     from scanverify.simulators.process import Scratch
     from scanverify.simulators.source import execute_source, tensors_of
@@ -126,10 +135,8 @@ def bare_main() -> None:
     scratch = Scratch()
     pypto_runner.prepare(scratch.path)
     for line in sys.stdin:
-        if line.strip() == "ready?":
-            print("{}", file=out, flush=True)
-            continue
-        case = case_from_json(line)
+        how, _, text = line.partition(" ")
+        case = case_from_json(text)
         kernel = kernel_of(case)
         before = initial_memory(case, kernel, expectation(case, kernel))
         job = job_of(kernel.program(case), before.layout, case, 0.0)
@@ -140,12 +147,27 @@ def bare_main() -> None:
         functions = execute_source(job["program"], directory)
         tensors = tensors_of(job["buffers"], arrays)
         for function, arguments in job["steps"]:
-            pypto_runner.run_step(functions[function], [tensors[a] for a in arguments], job)
+            chosen = [tensors[a] for a in arguments]
+            if How[how] is How.SHORT:
+                pypto_runner.run_step(functions[function], chosen, job)
+            else:
+                _call(functions[function], chosen, How[how])
         seconds = time.perf_counter() - started
         os.chdir(scratch.path)
-        subprocess.run(["rm", "-rf", str(directory)], check=False)
-        print(json.dumps({"seconds": seconds}), file=out, flush=True)
+        shutil.rmtree(directory)
+        print(seconds, file=out, flush=True)
     scratch.remove()
+
+
+def _call(function: Any, tensors: list[Any], how: How) -> None:
+    """Call a kernel as PyPTO comes, or so that it is compiled and no more."""
+    import pypto
+
+    whole = how is How.AS_IT_COMES
+    pypto.set_verify_options(enable_pass_verify=whole)
+    stage = pypto.CompStage.ALL_COMPLETE if whole else pypto.CompStage.EXECUTE_GRAPH
+    pypto.set_host_options(compile_stage=stage)
+    function(*tensors)
 
 
 # -- (b) and where its time goes -------------------------------------------------
@@ -205,7 +227,7 @@ def process_per_case(cases: Sequence[Case]) -> Way:
         code = "import sys; from scanverify.speed import bare_main; bare_main()"
         subprocess.run(
             [sys.executable, "-c", code],
-            input=case_to_json(case) + "\n",
+            input=f"{How.SHORT.name} {case_to_json(case)}\n",
             capture_output=True,
             text=True,
             check=True,
@@ -229,23 +251,83 @@ def first_verdict(cold: bool) -> float:
         return time.perf_counter() - started
 
 
+def two_at_once(cases: Sequence[Case]) -> float:
+    """How many times faster two bare processes are than one of them: what the machine allows."""
+    bare = [Bare(), Bare()]
+    try:
+        for one in bare:
+            one.seconds(cases[0])
+
+        def go(one: Bare, share: Sequence[Case]) -> None:
+            for case in share:
+                one.seconds(case)
+
+        started = time.perf_counter()
+        go(bare[0], cases)
+        alone = time.perf_counter() - started
+        with ThreadPoolExecutor(2) as pool:
+            started = time.perf_counter()
+            list(pool.map(go, bare, (cases[::2], cases[1::2])))
+            return alone / (time.perf_counter() - started)
+    finally:
+        for one in bare:
+            one.close()
+
+
+def drawing_seconds(draws: int = 200) -> float:
+    """Seconds that Hypothesis takes to draw one case."""
+    from hypothesis import HealthCheck, Phase, given, settings
+
+    drawn = 0
+
+    @settings(
+        max_examples=draws,
+        phases=[Phase.generate],
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(cases_of(bundled_kernels()["scanu"], Limits()))
+    def draw(case: Case) -> None:
+        nonlocal drawn
+        drawn += 1
+
+    started = time.perf_counter()
+    draw()
+    return (time.perf_counter() - started) / drawn
+
+
+def in_turns(
+    cases: Sequence[Case], bare: Bare, session: Session
+) -> tuple[dict[How, list[float]], list[dict[str, float]]]:
+    """Seconds of bare PyPTO by how much it does, and scanverify's by what they were spent on.
+
+    As it comes PyPTO takes seconds a case, so that one case in eight has to do.
+    """
+    alone: dict[How, list[float]] = {how: [] for how in How}
+    parts = []
+    for case in cases[:3]:
+        bare.seconds(case)
+        timed(case, kernel_of(case), session)
+    for k, case in enumerate(cases):
+        turns: list[How | None] = [How.SHORT, How.COMPILE, None]
+        if k % 8 == 0:
+            turns.append(How.AS_IT_COMES)
+        for how in turns if k % 2 else reversed(turns):
+            if how is None:
+                parts.append(timed(case, kernel_of(case), session))
+            else:
+                alone[how].append(bare.seconds(case, how))
+    return alone, parts
+
+
 def measure(count: int, cold: bool, note: Callable[[str], None]) -> Report:
     """Everything, as plain data; ``note`` is told what is being measured."""
     cases = speed_cases(count)
     note("(a) bare PyPTO and (b) scanverify, in turns")
     bare, session = Bare(), simulators()["pypto"].open(60.0)
     try:
-        alone, whole, parts = [], [], []
-        for case in cases[:3]:
-            bare.seconds(case)
-            timed(case, kernel_of(case), session)
-        for k, case in enumerate(cases):
-            for which in ("ab", "ba")[k % 2]:
-                if which == "a":
-                    alone.append(bare.seconds(case))
-                else:
-                    parts.append(timed(case, kernel_of(case), session))
-                    whole.append(parts[-1]["in all"])
+        alone, parts = in_turns(cases, bare, session)
         worker = getattr(session, "worker", None)
         resident = resident_of_all(worker.child) if worker is not None else 0.0
         note("growth with rows, width and passes")
@@ -257,36 +339,51 @@ def measure(count: int, cold: bool, note: Callable[[str], None]) -> Report:
     finally:
         bare.close()
         session.close()
-    ways = [
-        Way("(a) bare PyPTO, one warm process", len(cases), sum(alone), tuple(alone)),
-        Way("(b) scanverify, 1 worker", len(cases), sum(whole), tuple(whole)),
-    ]
+    whole = [part["in all"] for part in parts]
+
+    def way(name: str, seconds: Sequence[float]) -> Way:
+        return Way(name, len(seconds), sum(seconds), tuple(seconds))
+
+    comes = way("(a) bare PyPTO, as it comes", alone[How.AS_IT_COMES])
+    short = way("(a') bare PyPTO, the same short cuts", alone[How.SHORT])
+    one_worker = way("(b) scanverify, 1 worker", whole)
     note("(c) two workers, beside one worker measured in the same way")
-    one = in_processes(cases, 1)
-    ways += [in_processes(cases, 2), process_per_case(cases[:6])]
+    one, two = in_processes(cases, 1), in_processes(cases, 2)
+    machine = two_at_once(cases)
+    note("(d) a process per case")
+    fresh = process_per_case(cases[:6])
     note("time to the first verdict")
     first = {"warm": first_verdict(False)}
     if cold:
         first["cold, with the calculator's build"] = first_verdict(True)
-    names = [name for name in parts[0] if name != "in all"]
     total = sum(whole)
+    shares = {
+        name: sum(part.get(name, 0.0) for part in parts) / total
+        for name in parts[0]
+        if name != "in all"
+    }
+    compiled = sum(alone[How.COMPILE]) / sum(alone[How.SHORT])
     return {
         "ways": [
             {
-                "name": way.name,
-                "cases": way.cases,
-                "cases_per_second": way.rate,
-                "p50_ms": way.percentile(50),
-                "p99_ms": way.percentile(99),
+                "name": one_way.name,
+                "cases": one_way.cases,
+                "cases_per_second": one_way.rate,
+                "p50_ms": one_way.percentile(50),
+                "p99_ms": one_way.percentile(99),
             }
-            for way in ways
+            for one_way in (comes, short, one_worker, two, fresh)
         ],
         "ratios": {
-            "(b) / (a)": ways[1].rate / ways[0].rate,
-            "(c) / one worker": ways[2].rate / one.rate,
-            "(b) / (d)": ways[1].rate / ways[3].rate,
+            "(b) / (a)": one_worker.rate / comes.rate,
+            "(b) / (a')": one_worker.rate / short.rate,
+            "(c) / one worker": two.rate / one.rate,
+            "two bare / one bare": machine,
+            "(b) / (d)": one_worker.rate / fresh.rate,
         },
-        "shares": {name: sum(part.get(name, 0.0) for part in parts) / total for name in names},
+        "shares": shares,
+        "compiling_in_bare": compiled,
+        "drawing_ms": drawing_seconds() * 1e3,
         "worker_mebibytes": resident,
         "first_verdict_seconds": first,
         "growth": growth,
@@ -304,6 +401,10 @@ def table(measured: Report) -> str:
     lines += [f"{name:<20} {ratio:.3f}" for name, ratio in measured["ratios"].items()]
     lines.append("where the time of (b) goes:")
     lines += [f"  {name:<24} {share:>7.2%}" for name, share in measured["shares"].items()]
+    lines += [
+        f"of (a'), compiling without interpreting: {measured['compiling_in_bare']:.1%}",
+        f"drawing a case, beside all this: {measured['drawing_ms']:.1f} ms",
+    ]
     lines.append(f"memory of a worker: {measured['worker_mebibytes']:.0f} MiB")
     for name, seconds in measured["first_verdict_seconds"].items():
         lines.append(f"from command to first verdict, {name}: {seconds:.1f} s")

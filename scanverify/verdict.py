@@ -147,13 +147,13 @@ def expectation(case: Case, kernel: Kernel) -> Expectation:
     Raises :class:`DeclarationError` when the two do not agree in exact
     arithmetic: then the kernel's declaration is wrong, whatever it computes.
     """
-    x = input_values(case)
-    decay = decay_values(case)
+    x, scan = input_values(case), kernel.scan(case)
+    decay = decay_values(case) if scan.decayed else np.ones_like(x)
     carry_in = carry_in_value(case)
     # infinities and NaNs are data here, and so is what becomes of them
     with np.errstate(invalid="ignore", over="ignore"):
         analysed = _analysed(case, kernel, x, decay, carry_in, RIGOROUS)
-        oracle, slack = scanned(x, carry_in, kernel.scan(case), decay)
+        oracle, slack = scanned(x, carry_in, scan, decay)
         finite = np.isfinite(analysed.value)
         # both are float64 sums of the same numbers in two orders, each off by the slack at most;
         # an algorithm by chunks may go through larger numbers than the oracle does

@@ -84,14 +84,11 @@ def _has_bfloat16() -> bool:
     return result.returncode == 0
 
 
-def run(job: dict[str, Any], arrays: Arrays, scratch: Path) -> tuple[dict[str, Any], Arrays]:
+def run(job: dict[str, Any], arrays: Arrays, directory: Path) -> tuple[dict[str, Any], Arrays]:
     """Answer one job: compile the entry, or take it from the artefacts, and call it once.
 
     The job's keys are those of ``pypto_runner.run``; there are no passes and no task graph.
     """
-    directory = scratch / f"job-{os.getpid()}"
-    directory.mkdir()
-    os.chdir(directory)
     seconds: dict[str, float] = {}
     stage = "source"
     target = os.environ["SCANVERIFY_PLATFORM"]
@@ -110,7 +107,7 @@ def run(job: dict[str, Any], arrays: Arrays, scratch: Path) -> tuple[dict[str, A
         arguments = [tensors[name] for name in names]
         config = RunConfig(platform=target)
         digest = hashlib.sha256(f"{target}\n{entry}\n{job['program']}".encode()).hexdigest()[:20]
-        kept = scratch / "artefacts" / digest
+        kept = directory.parent / "artefacts" / digest
         started = time.perf_counter()
         if kept.is_dir():
             compiled = _load(kept, target)
@@ -140,9 +137,6 @@ def run(job: dict[str, Any], arrays: Arrays, scratch: Path) -> tuple[dict[str, A
     except Exception as error:
         explained = {"stage": stage, **_explain(error, directory)}
         return {"status": "rejected", "retire": True, "seconds": seconds, **explained}, {}
-    finally:
-        os.chdir(scratch)
-        shutil.rmtree(directory, ignore_errors=True)
 
 
 def _compile(function: Any, arguments: list[Any], directory: Path, config: Any) -> Any:

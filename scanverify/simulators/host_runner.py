@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
-import shutil
 import time
 import traceback
 from importlib import metadata
@@ -29,14 +28,11 @@ def prepare(scratch: Path) -> dict[str, Any]:
     return {"versions": versions, "compiler": "", "cpu": platform.machine(), "workarounds": []}
 
 
-def run(job: dict[str, Any], arrays: Arrays, scratch: Path) -> tuple[dict[str, Any], Arrays]:
+def run(job: dict[str, Any], arrays: Arrays, directory: Path) -> tuple[dict[str, Any], Arrays]:
     """Answer one job: call the function on views of the buffers; see ``pypto_runner.run``.
 
     A function that returns a value instead of filling ``out`` has it stored there.
     """
-    directory = scratch / f"job-{os.getpid()}"
-    directory.mkdir()
-    os.chdir(directory)
     stage = "source"
     started = time.perf_counter()
     try:
@@ -61,9 +57,6 @@ def run(job: dict[str, Any], arrays: Arrays, scratch: Path) -> tuple[dict[str, A
         explained = {"code": type(error).__name__, "message": str(error)[:2000], "place": place}
         rejected = {"status": "rejected", "retire": True, "stage": stage, "seconds": {}}
         return {**rejected, **explained}, {}
-    finally:
-        os.chdir(scratch)
-        shutil.rmtree(directory, ignore_errors=True)
 
 
 def _views(job: dict[str, Any], arrays: Arrays) -> dict[str, Any]:

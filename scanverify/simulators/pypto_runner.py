@@ -8,10 +8,10 @@ pypto, torch and numpy, and nothing of the rest of scanverify.
 from __future__ import annotations
 
 import csv
+import math
 import os
 import platform
 import re
-import shutil
 import time
 import traceback
 from importlib import metadata
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scanverify.simulators.calculator import compiler_version, load_calculator
 from scanverify.simulators.frames import Arrays
@@ -32,6 +33,8 @@ _ADDRESS = re.compile(r"\s*\[0x[0-9a-f]+\]")
 _STACK_LINE = re.compile(r"\(\+0x[0-9a-f]+\)|\.so(\.\d+)*\(|\+0x[0-9a-f]+\)")
 #: What the interpreter's own errors say; compilation and execution are one call to PyPTO.
 _FROM_INTERPRETER = re.compile(r"ExecuteControlFlow|OpError|setStorage")
+#: A dump of an argument, named by its position.
+_DUMP = re.compile(r"tensor_graph~(\d+)~\d.*\.data")
 _CODE = re.compile(r"Errcode:\s*([0-9A-Fa-f]+)!|\b([A-Z][A-Za-z]*OpError)\b")
 
 
@@ -105,7 +108,7 @@ def _hand_over_the_real_inputs() -> None:
     entry.JitCallableWrapper._setup_verify_data = staticmethod(setup_verify_data)
 
 
-def run(job: dict[str, Any], arrays: Arrays, scratch: Path) -> tuple[dict[str, Any], Arrays]:
+def run(job: dict[str, Any], arrays: Arrays, directory: Path) -> tuple[dict[str, Any], Arrays]:
     """Answer one job: run the steps of a program on buffers, read every buffer back.
 
     The job holds ``program``, ``steps`` (``[function, [buffer, ...]]``), ``buffers``
@@ -115,9 +118,6 @@ def run(job: dict[str, Any], arrays: Arrays, scratch: Path) -> tuple[dict[str, A
     from which on a pass counts as having changed a result). After each step
     every argument is written back, in argument order, as PyPTO's own write-back does.
     """
-    directory = scratch / f"job-{os.getpid()}"
-    directory.mkdir()
-    os.chdir(directory)
     seconds: dict[str, float] = {}
     stage = "source"
     try:
@@ -137,8 +137,9 @@ def run(job: dict[str, Any], arrays: Arrays, scratch: Path) -> tuple[dict[str, A
             )
             stage = "read_back"
             started = time.perf_counter()
-            _write_back(folder, chosen)
-            passes += _pass_results(folder, f"{index}:{function}")
+            _write_back(folder, [_bytes_of(job["buffers"][a], arrays) for a in arguments])
+            if job["passes"] != [] or job["task_graph"]:
+                passes += _pass_results(folder, f"{index}:{function}")
             if job["task_graph"]:
                 tasks += _with_arguments(
                     read_task_graph(folder.parent, folder, index), functions[function], arguments
@@ -155,9 +156,6 @@ def run(job: dict[str, Any], arrays: Arrays, scratch: Path) -> tuple[dict[str, A
             stage = "interpret"
         explained = {"stage": stage, **_explain(error, directory)}
         return {"status": "rejected", "retire": True, "seconds": seconds, **explained}, {}
-    finally:
-        os.chdir(scratch)
-        shutil.rmtree(directory, ignore_errors=True)
 
 
 def _with_arguments(
@@ -192,29 +190,46 @@ def run_step(function: Any, tensors: list[Any], job: dict[str, Any]) -> Path:
     pypto.set_host_options(compile_stage=stage)
     # arguments with a golden are dumped when the graph has run; which golden makes no difference
     pypto.set_verify_golden_data(goldens=tensors)
-    before = set(Path("output").glob("*/verify_*"))
+    before = _result_folders()
     function(*tensors)
-    fresh = sorted(set(Path("output").glob("*/verify_*")) - before)
+    fresh = sorted(_result_folders() - before)
     if len(fresh) != 1:
         raise RuntimeError(f"the verifier left {len(fresh)} result folders instead of one")
-    return fresh[0]
+    return Path(fresh[0])
 
 
-def _write_back(folder: Path, tensors: list[Any]) -> None:
-    """Copy what the graph as written left in each argument into its tensor."""
-    import torch
+def _result_folders() -> set[str]:
+    """The folders of dumps in the current directory: one for each call of a kernel so far."""
+    calls = os.scandir("output") if os.path.isdir("output") else ()
+    return {
+        folder.path
+        for call in calls
+        for folder in os.scandir(call)
+        if folder.name.startswith("verify_")
+    }
 
-    for position, tensor in enumerate(tensors):
-        dumps = sorted(folder.glob(f"tensor_graph/tensor_graph~{position}~[0-9]*.data"))
-        if not dumps:
+
+def _write_back(folder: Path, targets: list[NDArray[np.uint8]]) -> None:
+    """Copy what the graph as written left in each argument into its place, given as bytes."""
+    graph = folder / "tensor_graph"
+    names = sorted(os.listdir(graph)) if graph.is_dir() else []
+    # of several dumps of an argument the last one in order of their names counts
+    dumps = {int(found[1]): name for name in names if (found := _DUMP.fullmatch(name))}
+    for position, target in enumerate(targets):
+        if position not in dumps:
             raise RuntimeError(f"the verifier did not dump argument {position}")
-        raw = np.fromfile(dumps[-1], dtype=np.uint8)
-        expected = tensor.numel() * tensor.element_size()
-        if raw.size != expected:
+        raw = np.fromfile(graph / dumps[position], dtype=np.uint8)
+        if raw.size != target.size:
             raise RuntimeError(
-                f"the dump of argument {position} has {raw.size} bytes instead of {expected}"
+                f"the dump of argument {position} has {raw.size} bytes instead of {target.size}"
             )
-        tensor.copy_(torch.from_numpy(raw).view(tensor.dtype).view(tensor.shape))
+        target[:] = raw
+
+
+def _bytes_of(buffer: list[Any], arrays: Arrays) -> NDArray[np.uint8]:
+    """The memory of a buffer, which is contiguous."""
+    allocation, _, start, shape = buffer
+    return arrays[allocation][start : start + math.prod(shape)].view(np.uint8)
 
 
 def _pass_results(folder: Path, step: str) -> list[dict[str, Any]]:

@@ -10,8 +10,9 @@ A runner is a module ``scanverify.simulators.RUNNER`` with
 
 - ``prepare(scratch) -> dict``: load the simulator, return the environment;
   raises :class:`SetupError` when it cannot be had;
-- ``run(job, arrays, scratch) -> (reply, arrays)``: answer one job; a reply
-  with ``"retire": true`` is the child's last.
+- ``run(job, arrays, directory) -> (reply, arrays)``: answer one job in a directory of its own,
+  which is the current one and lies in ``scratch``; a reply with ``"retire": true`` is the
+  child's last.
 
 Standard library and numpy, beside what the runner imports.
 """
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import importlib
 import json
 import os
@@ -52,6 +54,7 @@ def die_with_parent(parent: int) -> None:
 
 def _serve(runner: Any, jobs: int, replies: int, scratch: Path) -> int:
     """Answer jobs until the end of the pipe or a reply that retires this process."""
+    directory = scratch / f"job-{os.getpid()}"
     while True:
         try:
             frame = read_frame(jobs)
@@ -60,8 +63,13 @@ def _serve(runner: Any, jobs: int, replies: int, scratch: Path) -> int:
         if frame is None:
             return EXIT_END_OF_JOBS
         job, arrays = frame
-        reply, results = runner.run(job, arrays, scratch)
+        directory.mkdir()
+        os.chdir(directory)
+        reply, results = runner.run(job, arrays, directory)
+        os.chdir(scratch)
         write_all(replies, encode_frame({**reply, "id": job["id"], "pid": os.getpid()}, results))
+        # after the answer, for which somebody waits
+        shutil.rmtree(directory, ignore_errors=True)
         if reply.get("retire"):
             return EXIT_RETIRED
 
@@ -109,6 +117,9 @@ def main(arguments: list[str]) -> int:
         traceback.print_exc()
         tell(event="setup", message=f"The simulator could not be loaded: {error!r}")
         return 2
+    # a child's garbage collections need not look at what its template has loaded
+    gc.collect()
+    gc.freeze()
     while True:
         template = os.getpid()
         pid = os.fork()
