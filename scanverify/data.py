@@ -86,6 +86,11 @@ def _overflowing(rng: np.random.Generator, count: int, fmt: Format) -> FloatArra
     return np.rint(rng.random(count) * top)
 
 
+def _large(rng: np.random.Generator, count: int, fmt: Format) -> FloatArray:
+    # as large as numbers may be while no sum of them leaves the format's range
+    return np.trunc((2.0 * rng.random(count) - 1.0) * (fmt.max_finite / (2 * max(count, 1))))
+
+
 DISTRIBUTIONS: dict[str, Draw] = {
     "small_integers": _small_integers,
     "ones": _ones,
@@ -97,6 +102,7 @@ DISTRIBUTIONS: dict[str, Draw] = {
     "cancellation": _cancellation,
     "subnormal": _subnormal,
     "overflowing": _overflowing,
+    "large": _large,
     "special": _special,
 }
 #: Distributions with independent random numbers, to which the probabilistic bound applies.
