@@ -295,6 +295,7 @@ def _run(options: argparse.Namespace) -> int:
     try:
         examiner = Examiner(kernel, session)
         finding = examiner.examine_twice(case) if options.twice else examiner.examine(case)
+        finding = examiner.explained(finding)
     finally:
         session.close()
     if options.json:

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from scanverify.case import Case
-from scanverify.examine import Examination, examine, examine_twice
+from scanverify.examine import LARGEST_TOLERANCE, Examination, examine, examine_twice
 from scanverify.kernel import Kernel
 from scanverify.known_defects import known_defect
 from scanverify.simulators import Session
 from scanverify.stated_limits import stated_limit
-from scanverify.verdict import Kind
+from scanverify.verdict import Kind, initial_memory
 
 #: How many further seeds a suspect case is run with.
 SEEDS_FOR_A_SUSPECT = 32
@@ -48,6 +48,7 @@ class Violation(AssertionError):
             f"{examination.verdict.summary}"
         )
         self.finding = finding
+        self.demand = demand
 
 
 def classify(examination: Examination) -> Finding:
@@ -120,6 +121,24 @@ class Examiner:
         if finding.examination.verdict.kind is Kind.SUSPECT:
             finding = self._settled(finding)
         return self._noted(finding)
+
+    def explained(self, finding: Finding) -> Finding:
+        """The finding with the operation that a wrong result comes from, where that can be told."""
+        examination = finding.examination
+        verdict, expected = examination.verdict, examination.expected
+        examiner = self.of(examination.kernel)
+        of_a_pass = verdict.kind is Kind.PASS_UNSTABLE
+        if examiner is None or (verdict.difference is None and not of_a_pass):
+            return finding
+        origin = examiner._session.origin(
+            examination.case,
+            examination.kernel,
+            initial_memory(examination.case, examination.kernel, expected),
+            min(expected.pass_tolerance, LARGEST_TOLERANCE),
+            None if verdict.difference is None or of_a_pass else verdict.difference.index,
+        )
+        outcome = replace(examination.outcome, origin=origin)
+        return replace(finding, examination=replace(examination, outcome=outcome))
 
     def must_be_right(self, finding: Finding) -> None:
         """Nothing but the right result will do, unless a known defect shows.

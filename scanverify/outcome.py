@@ -61,6 +61,26 @@ class PassResult:
     passed: bool
     max_abs_difference: float
     error_count: int
+    #: the compiler's name for the part of the program whose output this is
+    function: str = ""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The operation that a wrong result comes from, as far as the simulator tells.
+
+    ``graph``: the pass after which the program looks like this, or ``tensor_graph`` for the
+    program as written. ``operation``: empty where none writes the element. ``place``:
+    ``program.py:LINE``. ``lines``: the operation and what its operands come from, in the
+    compiler's own notation.
+    """
+
+    graph: str
+    function: str
+    iteration: str
+    operation: str
+    place: str = ""
+    lines: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -85,6 +105,8 @@ class Outcome:
     #: the runtime's tasks with what they touch, where the case asks for them
     tasks: tuple[Task, ...] = ()
     rejection: Rejection | None = None
+    #: where a wrong result comes from, once somebody has asked
+    origin: Origin | None = None
     #: the signal or exit code of a crash, the limit of a time-out
     detail: str = ""
     #: seconds by what they were spent on

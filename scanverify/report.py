@@ -13,12 +13,12 @@ from scanverify import __version__
 from scanverify.case import case_to_json
 from scanverify.examine import Examination
 from scanverify.examiner import Finding
-from scanverify.outcome import PassResult, Status
+from scanverify.outcome import Origin, PassResult, Status
 from scanverify.reproducer import reproducer
 from scanverify.signature import signature_of
 from scanverify.verdict import Kind, wrong_elements
 
-REPORT_VERSION = 2
+REPORT_VERSION = 3
 #: A larger picture tells no more, and a report has to stay small.
 MOST_ELEMENTS = 4096
 
@@ -86,6 +86,7 @@ def plain_report(finding: Finding) -> Report:
             None if verdict.difference is None else verdict.difference.error_over_bound
         ),
         "first_wrong": where_it_first_goes_wrong(examination),
+        "origin": None if outcome.origin is None else asdict(outcome.origin),
         "exact": verdict.exact,
         "tightness": verdict.tightness,
         "unbounded_elements": verdict.unbounded,
@@ -114,15 +115,29 @@ def where_it_first_goes_wrong(examination: Examination) -> str:
     verdict = examination.verdict
     if verdict.kind in (Kind.PASS, Kind.NON_DETERMINISTIC):
         return ""
+    origin = examination.outcome.origin
     if verdict.kind is Kind.PASS_UNSTABLE and verdict.first_wrong_pass is not None:
-        return _pass_text(verdict.first_wrong_pass)
+        earliest = "" if origin is None else f"as early as {origin.graph}, made by"
+        return _pass_text(verdict.first_wrong_pass) + _operation(earliest, origin)
     if examination.outcome.rejection is not None:
         return f"stage {examination.outcome.rejection.stage.value}"
     if examination.outcome.status is not Status.COMPLETED:
         return "the process ended before a result"
     if examination.kernel.dialect == "host":
         return "the host function"
-    return "the program as written (tensor graph), before any compiler pass"
+    return "the program as written (tensor graph), before any compiler pass" + _operation(
+        "the element was written by", origin
+    )
+
+
+def _operation(how: str, origin: Origin | None) -> str:
+    """The operation and the iteration, as the end of a sentence; nothing where they are unknown."""
+    if origin is None:
+        return ""
+    if not origin.operation:
+        return "; no operation that PyPTO tells of wrote the element"
+    place = f", {origin.place}" if origin.place else ""
+    return f"; {how} {origin.operation} in iteration {origin.iteration or '-'}{place}"
 
 
 def _pass_text(result: PassResult) -> str:
@@ -164,6 +179,8 @@ def text_report(finding: Finding) -> str:
     place = where_it_first_goes_wrong(examination)
     if place:
         lines.append(f"  first goes wrong in  {place}")
+    if examination.outcome.origin is not None:
+        lines += [f"    {line}" for line in examination.outcome.origin.lines]
     versions = ", ".join(f"{k} {v}" for k, v in environment.versions.items())
     lines.append(f"  simulator            {environment.simulator} ({versions})")
     if environment.workarounds:

@@ -84,6 +84,10 @@ def issue_text(report: Report) -> str:
         "## The case",
         fenced(report["text"], ""),
     ]
+    origin = report.get("origin")
+    if origin and origin["lines"]:
+        graph = f"## The compiler's graph there ({origin['graph']}, {origin['function']})"
+        parts += [graph, fenced("\n".join(origin["lines"]), "")]
     if report["reproducer"] is not None:
         parts += ["## repro.py", fenced(report["reproducer"], "python")]
     return "\n\n".join(parts) + "\n"

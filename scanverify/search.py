@@ -121,7 +121,7 @@ def find_counterexample(
 def smallest_like(
     violation: Violation, prop: Property, examiner: Examiner, seconds: float = 60.0
 ) -> Violation:
-    """The violation of the smallest case that fails ``prop`` with the same verdict."""
+    """The violation of the smallest case that fails ``prop`` with the same verdict, explained."""
     best = violation
     kind = violation.finding.examination.verdict.kind
 
@@ -138,7 +138,7 @@ def smallest_like(
         return False
 
     shrink(violation.finding.examination.case, fails, seconds)
-    return best
+    return Violation(examiner.explained(best.finding), best.demand)
 
 
 def _size(violation: Violation) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from typing import Protocol
 from scanverify.case import Case, CaseError
 from scanverify.kernel import Kernel
 from scanverify.memory import Memory
-from scanverify.outcome import Environment, Outcome
+from scanverify.outcome import Environment, Origin, Outcome
 
 
 class Session(Protocol):
@@ -32,6 +32,19 @@ class Session(Protocol):
         """Run ``case`` on memory as ``before`` has it, which stays as it is.
 
         ``tolerance``: how far, absolutely, a compiler pass may move a result.
+        """
+
+    def origin(
+        self,
+        case: Case,
+        kernel: Kernel,
+        before: Memory,
+        tolerance: float,
+        element: tuple[int, int] | None,
+    ) -> Origin | None:
+        """Run ``case`` once more: which operation made the wrong ``element`` of ``out``?
+
+        Without an element: the first result that a pass changed. None where nobody can tell.
         """
 
     def close(self) -> None:

@@ -6,8 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from scanverify.case import Case
+from scanverify.kernel import Kernel
+from scanverify.memory import Memory
+from scanverify.outcome import Origin
 from scanverify.simulators.process import SimulatorUnavailable, Worker
-from scanverify.simulators.session import WorkerSession, brief
+from scanverify.simulators.session import WorkerSession, brief, job_of
 
 _SELF_TEST_PROGRAM = """
 import pypto
@@ -51,6 +55,27 @@ class PyptoSession(WorkerSession):
     """A session that has PyPTO compute a known scan before anything else."""
 
     proof = "self-test right"
+
+    def origin(
+        self,
+        case: Case,
+        kernel: Kernel,
+        before: Memory,
+        tolerance: float,
+        element: tuple[int, int] | None,
+    ) -> Origin | None:
+        """What PyPTO's dumps tell of a wrong element, or of the first result a pass changed."""
+        job = job_of(kernel.program(case), before.layout, case, tolerance)
+        job["wrong_element"] = element
+        # with every pass compared the first one shows, where all their graphs can be interpreted
+        wanted = [job["passes"]] if element is not None else [["all"], job["passes"]]
+        for passes in wanted:
+            arrays = {name: array.copy() for name, array in before.allocations.items()}
+            answer = self._worker.submit({**job, "passes": passes}, arrays, self._timeout)
+            told = (answer.reply or {}).get("origin")
+            if told is not None:
+                return Origin(**{**told, "lines": tuple(told.get("lines", ()))})
+        return None
 
     def self_test(self) -> None:
         """Refuse to go on when a known scan comes out wrong."""

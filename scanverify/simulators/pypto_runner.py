@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from scanverify.simulators.calculator import compiler_version, load_calculator
 from scanverify.simulators.frames import Arrays
+from scanverify.simulators.origin_runner import AS_WRITTEN, origin_of_element, origin_of_output
 from scanverify.simulators.source import execute_source, tensors_of
 from scanverify.simulators.task_graph_runner import LAST_PASS, read_task_graph
 from scanverify.simulators.worker import SetupError
@@ -114,9 +115,10 @@ def run(job: dict[str, Any], arrays: Arrays, directory: Path) -> tuple[dict[str,
     The job holds ``program``, ``steps`` (``[function, [buffer, ...]]``), ``buffers``
     (``{name: [allocation, format, offset, shape]}``), ``passes`` (a list of pass
     names, or None for PyPTO's default ones), ``task_graph`` (whether to compile to the
-    end and read the runtime's tasks) and ``tolerance`` (the absolute difference
-    from which on a pass counts as having changed a result). After each step
-    every argument is written back, in argument order, as PyPTO's own write-back does.
+    end and read the runtime's tasks), perhaps ``wrong_element`` (``[row, column]`` of ``out``, or
+    None where a pass changed a result: tell which operation it comes from) and ``tolerance``
+    (the absolute difference from which on a pass counts as having changed a result). After
+    each step every argument is written back, in argument order, as PyPTO's own write-back does.
     """
     seconds: dict[str, float] = {}
     stage = "source"
@@ -127,11 +129,13 @@ def run(job: dict[str, Any], arrays: Arrays, directory: Path) -> tuple[dict[str,
         seconds["source"] = time.perf_counter() - started
         passes: list[dict[str, Any]] = []
         tasks: list[dict[str, Any]] = []
+        folders: list[Path] = []
         for index, (function, arguments) in enumerate(job["steps"]):
             stage = "compile"
             started = time.perf_counter()
             chosen = [tensors[a] for a in arguments]
             folder = run_step(functions[function], chosen, job)
+            folders.append(folder)
             seconds["compile_and_interpret"] = (
                 seconds.get("compile_and_interpret", 0.0) + time.perf_counter() - started
             )
@@ -145,7 +149,10 @@ def run(job: dict[str, Any], arrays: Arrays, directory: Path) -> tuple[dict[str,
                     read_task_graph(folder.parent, folder, index), functions[function], arguments
                 )
             seconds["read_back"] = seconds.get("read_back", 0.0) + time.perf_counter() - started
-        found = {"passes": passes, "tasks": tasks, "seconds": seconds}
+        found: dict[str, Any] = {"passes": passes, "tasks": tasks, "seconds": seconds}
+        if "wrong_element" in job:
+            # a process that has dumped its graphs goes on doing so
+            found |= {"retire": True, "origin": _origin(job, functions, folders, passes)}
         return {"status": "completed", **found}, arrays
     except MemoryError:
         return {"status": "out_of_memory", "retire": True, "seconds": seconds}, {}
@@ -156,6 +163,38 @@ def run(job: dict[str, Any], arrays: Arrays, directory: Path) -> tuple[dict[str,
             stage = "interpret"
         explained = {"stage": stage, **_explain(error, directory)}
         return {"status": "rejected", "retire": True, "seconds": seconds, **explained}, {}
+
+
+def _origin(
+    job: dict[str, Any],
+    functions: dict[str, Any],
+    folders: list[Path],
+    passes: list[dict[str, Any]],
+) -> dict[str, Any] | None:
+    """The operation behind what is wrong: the element, or else the first pass's first change."""
+    if job["wrong_element"] is None:
+        changed = [p for p in passes if p["compared"] and not p["passed"]]
+        if not changed:
+            return None
+        first = min(changed, key=lambda p: p["order"])
+        folder = folders[int(first["step"].partition(":")[0])]
+        graph = f"Pass_{first['order']:02}_{first['name']}"
+        return origin_of_output(
+            folder.parent, graph, first["function"], first["loop_iteration"], first["output"]
+        )
+    row, column = job["wrong_element"]
+    allocation, _, start, shape = job["buffers"]["out"]
+    for folder, (function, arguments) in reversed(list(zip(folders, job["steps"], strict=True))):
+        names = functions[function]._original_func.__code__.co_varnames
+        for name, argument in zip(names, arguments, strict=False):
+            base, _, its_start, its_shape = job["buffers"][argument]
+            # out itself, or the whole of which it is a part
+            if base == allocation and its_shape[-1] == shape[-1]:
+                moved = row + (start - its_start) // shape[-1]
+                found = origin_of_element(folder.parent, folder, name, (moved, column))
+                if found is not None:
+                    return found
+    return {"graph": AS_WRITTEN, "function": "", "iteration": "", "operation": ""}
 
 
 def _with_arguments(
@@ -179,12 +218,14 @@ def run_step(function: Any, tensors: list[Any], job: dict[str, Any]) -> Path:
     options: dict[str, Any] = {
         "enable_pass_verify": True,
         "pass_verify_error_tol": [0.0, job["tolerance"]],
-        "pass_verify_save_tensor": job["task_graph"],
+        "pass_verify_save_tensor": job["task_graph"] or "wrong_element" in job,
     }
     passes = [LAST_PASS] if job["task_graph"] else job["passes"]
     if passes is not None:
         options["pass_verify_pass_filter"] = passes
     pypto.set_verify_options(**options)
+    if "wrong_element" in job:
+        pypto.set_debug_options(compile_debug_mode=1)
     # without the task graph, code generation and the cost model would be for nothing
     stage = pypto.CompStage.ALL_COMPLETE if job["task_graph"] else pypto.CompStage.EXECUTE_GRAPH
     pypto.set_host_options(compile_stage=stage)
@@ -249,6 +290,7 @@ def _pass_results(folder: Path, step: str) -> list[dict[str, Any]]:
                     "name": name,
                     "order": int(order),
                     "step": step,
+                    "function": row["verifyType"],
                     "loop_iteration": row["loopInfo"],
                     "output": row["ioflag"],
                     "compared": compared,

@@ -9,7 +9,7 @@ from scanverify.case import Case, PassSelection
 from scanverify.kernel import Kernel, Program, Step
 from scanverify.memory import Layout, Memory
 from scanverify.ordering import Access, Task
-from scanverify.outcome import Environment, Outcome, PassResult, Rejection, Stage, Status
+from scanverify.outcome import Environment, Origin, Outcome, PassResult, Rejection, Stage, Status
 from scanverify.simulators.process import Answer, Worker
 
 PASSES: dict[PassSelection, list[str] | None] = {
@@ -63,6 +63,17 @@ class WorkerSession:
         arrays = {name: array.copy() for name, array in before.allocations.items()}
         answer = self._worker.submit(job, arrays, self._timeout)
         return _outcome(answer, before.layout, self.environment, self._timeout)
+
+    def origin(
+        self,
+        case: Case,
+        kernel: Kernel,
+        before: Memory,
+        tolerance: float,
+        element: tuple[int, int] | None,
+    ) -> Origin | None:
+        """None: a simulator that dumps no graphs cannot tell."""
+        return None
 
     def close(self) -> None:
         """Stop the worker."""
