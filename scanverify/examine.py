@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from scanverify.case import Case, CaseError
+from scanverify.formats import FloatArray
 from scanverify.kernel import Kernel
 from scanverify.outcome import Outcome
 from scanverify.simulators import Session
@@ -23,6 +27,24 @@ LARGEST_TOLERANCE = 1e30
 
 
 @dataclass(frozen=True)
+class Contradiction:
+    """Two results that a law of scans ties together, and that do not agree.
+
+    Of every k the law says ``factor * out[left[k]] = other_out[right[k]] + offset[k]``, give or
+    take ``allowed[k]``; the indices are flat. ``other``: the other run, which may be the same
+    one; None where the law is about numbers alone, and ``right`` means nothing.
+    """
+
+    law: str
+    other: Examination | None
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    factor: float
+    offset: FloatArray
+    allowed: FloatArray
+
+
+@dataclass(frozen=True)
 class Examination:
     """A case with everything that was found out about it."""
 
@@ -31,6 +53,8 @@ class Examination:
     expected: Expectation
     outcome: Outcome
     verdict: Verdict
+    #: of a verdict about two runs
+    contradiction: Contradiction | None = None
 
 
 def examine(case: Case, kernel: Kernel, session: Session) -> Examination:

@@ -71,12 +71,14 @@ def plain_report(finding: Finding) -> Report:
     """The finding as JSON-ready data; numbers that JSON lacks become strings."""
     examination = finding.examination
     verdict, outcome = examination.verdict, examination.outcome
+    other = _other(examination)
     report = {
         "scanverify_report": REPORT_VERSION,
         "scanverify": __version__,
         "case": json.loads(case_to_json(examination.case)),
         "digest": examination.case.digest,
         "line": str(examination.case),
+        "other_case": None if other is None else json.loads(case_to_json(other.case)),
         "verdict": verdict.kind.value,
         "standing": finding.standing.value,
         "declared": finding.declared,
@@ -98,6 +100,12 @@ def plain_report(finding: Finding) -> Report:
     }
     cleaned: dict[str, Any] = _finite(report)
     return cleaned
+
+
+def _other(examination: Examination) -> Examination | None:
+    """The other run of a contradiction between two."""
+    contradiction = examination.contradiction
+    return None if contradiction is None else contradiction.other
 
 
 def _finite(value: Any) -> Any:
@@ -160,6 +168,9 @@ def text_report(finding: Finding) -> str:
     ]
     if finding.declared:
         lines.append(f"  declared: {finding.standing.value} {finding.declared}")
+    other = _other(examination)
+    if other is not None:
+        lines.append(f"  against              {other.case}")
     difference = verdict.difference
     if difference is not None:
         ratio = difference.error_over_bound

@@ -1,8 +1,8 @@
 """A counterexample's folder: everything a maintainer needs, from a report's plain data.
 
-``case.json``, ``repro.py`` (stand-alone), ``program.py``, ``report.json``, ``report.txt``,
-``report.md`` (ready for an issue) and ``picture.png``. Each file is replaced as a whole, so that a
-reader, or a process that is killed, never leaves half of one.
+``case.json`` (and ``other_case.json``, of two runs), ``repro.py`` (stand-alone), ``program.py``,
+``report.json``, ``report.txt``, ``report.md`` (ready for an issue) and ``picture.png``. Each file
+is replaced as a whole, so that a reader, or a process that is killed, never leaves half of one.
 """
 
 from __future__ import annotations
@@ -35,6 +35,9 @@ def write_folder(report: Report, folder: Path) -> None:
     """Write the files of one report."""
     folder.mkdir(parents=True, exist_ok=True)
     replace_file(folder / "case.json", json.dumps(report["case"], indent=2, sort_keys=True) + "\n")
+    if report.get("other_case") is not None:
+        other = json.dumps(report["other_case"], indent=2, sort_keys=True) + "\n"
+        replace_file(folder / "other_case.json", other)
     rest = {key: value for key, value in report.items() if key not in _IN_FILES}
     replace_file(folder / "report.json", json.dumps(rest, indent=2) + "\n")
     replace_file(folder / "program.py", report["program"])
@@ -58,8 +61,8 @@ def issue_text(report: Report) -> str:
     how = (
         "`python repro.py` (below; numpy, torch and pypto are all it needs)"
         if report["reproducer"] is not None
-        else "`scanverify run case.json`: the fault is a contradiction between two runs, which "
-        "no single program shows"
+        else "`scanverify run case.json`: the two results come from two systems that no single "
+        "environment has"
     )
     difference = report["difference"]
     expected = "every element within its bound, no other memory changed, no error"

@@ -13,16 +13,13 @@ from importlib import resources
 
 import numpy as np
 
-from scanverify.examine import LARGEST_TOLERANCE, Examination
+from scanverify.examine import LARGEST_TOLERANCE, Contradiction, Examination
 from scanverify.formats import FloatArray
 from scanverify.memory import Buffer
 from scanverify.simulators import simulators
 from scanverify.simulators.session import PASSES
 from scanverify.simulators.source import TORCH_DTYPES
 from scanverify.verdict import Kind, initial_memory
-
-#: Verdicts about one run alone; the others tie runs together and need scanverify to say how.
-TOLD_BY_ONE_PROGRAM = frozenset(Kind) - {Kind.PASS, Kind.INCONSISTENT}
 
 _FUTURE = "from __future__ import annotations\n"
 
@@ -34,45 +31,57 @@ _CHECK = '''
 CHILD_SECONDS = 600
 
 
-def tensors_at_the_start():
+def tensors_at_the_start(allocations, buffers, values):
     """Every buffer as a tensor: a view of its allocation, poison where nothing was written."""
     memory = {}
-    for name, (dtype, size, poison) in ALLOCATIONS.items():
+    for name, (dtype, size, poison) in allocations.items():
         memory[name] = torch.full((size,), poison, dtype=torch.float64).to(getattr(torch, dtype))
     tensors = {}
-    for name, (allocation, offset, shape) in BUFFERS.items():
+    for name, (allocation, offset, shape) in buffers.items():
         count = math.prod(shape)
         tensors[name] = memory[allocation][offset : offset + count].view(*shape)
-        if name in VALUES:
-            numbers = torch.tensor(VALUES[name], dtype=torch.float64).reshape(shape)
+        if name in values:
+            numbers = torch.tensor(values[name], dtype=torch.float64).reshape(shape)
             tensors[name].copy_(numbers.to(tensors[name].dtype))
     return tensors
 
 
-def one_run():
+def run_steps(functions, steps, tensors):
+    """Run a program on its buffers; returns what passes changed, and the tasks if asked for."""
+    changed, tasks = [], []
+    for index, (function, arguments) in enumerate(steps):
+        chosen = [tensors[name] for name in arguments]
+        found, folder, result = run_step(
+            functions[function], chosen, PASSES, TOLERANCE, TASK_GRAPH
+        )
+        changed += found
+        if result is not None and "out" not in arguments:
+            tensors["out"].copy_(result)
+        if TASK_GRAPH:
+            code = functions[function]._original_func.__code__
+            names = dict(zip(code.co_varnames, arguments))
+            for task in read_task_graph(folder.parent, folder, index):
+                for access in task["accesses"]:
+                    access["tensor"] = names.get(access["tensor"], access["tensor"])
+                tasks.append(task)
+    return changed, tasks
+
+
+def bits(tensor):
+    """The tensor as bytes."""
+    return tensor.contiguous().view(torch.uint8)
+
+'''
+
+_ONE_RUN = '''
+def check():
     """Run the program and tell everything that is wrong with its result; the exit code."""
     prepare()
     print("run with", versions())
-    tensors = tensors_at_the_start()
+    tensors = tensors_at_the_start(ALLOCATIONS, BUFFERS, VALUES)
     before = {name: tensor.clone() for name, tensor in tensors.items()}
-    changed, tasks = [], []
     try:
-        for index, (function, arguments) in enumerate(STEPS):
-            chosen = [tensors[name] for name in arguments]
-            found, folder, result = run_step(
-                globals()[function], chosen, PASSES, TOLERANCE, TASK_GRAPH
-            )
-            changed += found
-            if result is not None and "out" not in arguments:
-                tensors["out"].copy_(result)
-            if TASK_GRAPH:
-                names = dict(
-                    zip(globals()[function]._original_func.__code__.co_varnames, arguments)
-                )
-                for task in read_task_graph(folder.parent, folder, index):
-                    for access in task["accesses"]:
-                        access["tensor"] = names.get(access["tensor"], access["tensor"])
-                    tasks.append(task)
+        changed, tasks = run_steps(globals(), STEPS, tensors)
     except Exception as error:
         print("PyPTO says no:", error)
         return 1
@@ -103,18 +112,62 @@ def one_run():
     print("the fault shows" if faults else "right")
     return 1 if faults else 0
 
+'''
 
-def bits(tensor):
-    """The tensor as bytes."""
-    return tensor.contiguous().view(torch.uint8)
+_TWO_RUNS = '''
+def other_functions():
+    """The other run's program, from a file of its own; this one's where they are the same."""
+    if OTHER_PROGRAM is None:
+        return globals()
+    path = os.path.abspath("other_program.py")
+    with open(path, "w") as stream:
+        stream.write(OTHER_PROGRAM)
+    spec = importlib.util.spec_from_file_location("other_program", path)
+    module = importlib.util.module_from_spec(spec)
+    module.TAKES = TAKES
+    spec.loader.exec_module(module)
+    return vars(module)
 
 
+def result_of(functions, steps, tensors):
+    """All elements of out, after a run."""
+    run_steps(functions, steps, tensors)
+    print("bits of out:", bits(tensors["out"]).flatten().tolist()[:64])
+    return tensors["out"].to(torch.float64).flatten().tolist()
+
+
+def check():
+    """Run both programs and hold one result against the other; the exit code."""
+    prepare()
+    print("run with", versions())
+    one = result_of(globals(), STEPS, tensors_at_the_start(ALLOCATIONS, BUFFERS, VALUES))
+    other = None
+    if OTHER_STEPS:
+        start = tensors_at_the_start(OTHER_ALLOCATIONS, OTHER_BUFFERS, OTHER_VALUES)
+        other = result_of(other_functions(), OTHER_STEPS, start)
+    print("the law:", LAW)
+    wrong = 0
+    for left, right, offset, allowed in zip(LEFT, RIGHT, OFFSET, ALLOWED):
+        is_ = FACTOR * one[left]
+        due = offset if other is None else other[right] + offset
+        agree = abs(is_ - due) <= allowed or is_ == due or (is_ != is_ and due != due)
+        if not agree and allowed != inf:
+            wrong += 1
+            if wrong <= 20:
+                against = "" if other is None else f"; element {right} of the other run"
+                print(f"element {left} gives {is_!r}, due {due!r} (+- {allowed:g}){against}")
+    print("the fault shows" if wrong else "right")
+    return 1 if wrong else 0
+
+'''
+
+_MAIN = '''
 def main():
     """Run in a process of its own, which may crash or hang; several times where that matters."""
     if "--here" in sys.argv:
         with tempfile.TemporaryDirectory() as directory:
             os.chdir(directory)
-            status = one_run()
+            status = check()
             os.chdir("/")
         sys.stdout.flush()
         # not sys.exit: what PyPTO does at exit is another matter
@@ -150,14 +203,15 @@ def main():
 # what this file prints, among the much that PyPTO does
 TELLS = re.compile(
     r"run with |PyPTO says no|out\\[|\\d+ of \\d+ elements|the input |changed by |bits of out"
-    r"|the fault shows|right$|read after|write after|stale alias"
+    r"|the fault shows|right$|read after|write after|stale alias|the law: |element \\d+ gives"
 )
 
 if __name__ == "__main__":
     sys.exit(main())
 '''
 
-_IMPORTS = """import math
+_IMPORTS = """import importlib.util
+import math
 import os
 import re
 import signal
@@ -190,28 +244,78 @@ def conflicts_of(tasks):
 
 
 def reproducer(examination: Examination, title: str) -> str | None:
-    """The text of ``repro.py``; None where one program alone does not show the fault."""
+    """The text of ``repro.py``; None where no single environment can show the fault."""
     case, kernel, expected = examination.case, examination.kernel, examination.expected
-    kind = examination.verdict.kind
+    kind, contradiction = examination.verdict.kind, examination.contradiction
     simulator = simulators().get(case.simulator)
-    if kind not in TOLD_BY_ONE_PROGRAM or simulator is None or not simulator.stand_alone:
+    if kind is Kind.PASS or simulator is None or not simulator.stand_alone:
+        return None
+    other = None if contradiction is None else contradiction.other
+    if other is not None and other.case.simulator != case.simulator:
+        # two systems of one name, which no interpreter has both of
         return None
     program = kernel.program(case)
-    layout = kernel.layout(case)
-    before = initial_memory(case, kernel, expected)
     found = ", ".join(f"{k} {v}" for k, v in examination.outcome.environment.versions.items())
     needs = simulator.requirements
     bound = expected.likely if kind is Kind.SUSPECT else expected.bound
     passes = ["CodegenPreproc"] if case.task_graph else PASSES[case.passes]
     tolerance = min(expected.pass_tolerance, LARGEST_TOLERANCE)
+    against = "" if other is None else f"Against:  {other.case}\n"
     head = (
         f'"""{_in_a_docstring(title)}\n\n'
-        f"The case: {case}\n"
+        f"The case: {case}\n{against}"
         f"Seen with {found}.\n\n"
         f"It needs {needs}.\n"
         "Exit code 1: the fault shows; 0: it does not; 2: it cannot run here.\n"
         '"""\n\n'
     )
+    takes = "torch" if "import torch" in program.source or kernel.dialect != "host" else "numpy"
+    numbers = (
+        "\n\n# -- the numbers "
+        + "-" * 79
+        + "\n\n"
+        + _memory(examination)
+        + f"PASSES = {passes}\n"
+        + f"TOLERANCE = {tolerance!r}\n"
+        + f"TASK_GRAPH = {case.task_graph}\n"
+        + f"TAKES = {takes!r}\n"
+        + f"HANGS = {kind is Kind.TIME_OUT}\n"
+        + f"SIMULATOR = {case.simulator!r}\n"
+        + f"RUNS = {5 if kind is Kind.NON_DETERMINISTIC else 1}\n"
+    )
+    if contradiction is None:
+        numbers += (
+            "# the scan, computed in float64, and how far off each element may be\n"
+            f"EXPECTED = {_numbers(expected.value)}\n"
+            f"BOUND = {_numbers(bound)}\n"
+        )
+    else:
+        numbers += _law(contradiction, _plain_source(program.source))
+    parts = [head, _FUTURE if _FUTURE in program.source else "", _IMPORTS]
+    source = _plain_source(program.source)
+    parts += ["\n# -- the program ", "-" * 78, "\n\n", source, "\n", numbers]
+    parts += [
+        "\n\n# -- how it is run ",
+        "-" * 77,
+        "\n\n",
+        _embedded(simulator.stand_alone, "scanverify.stand_alone"),
+    ]
+    if case.task_graph:
+        parts += ["\n\n", _embedded("task_graph_runner.py")]
+        parts += ["\n\n", _embedded("ordering.py", "scanverify"), _ORDERING]
+    parts += [_CHECK, _ONE_RUN if contradiction is None else _TWO_RUNS, _MAIN]
+    return "".join(parts)
+
+
+def _plain_source(source: str) -> str:
+    return without_scanverify(source.replace(_FUTURE, "")).strip("\n")
+
+
+def _memory(examination: Examination, prefix: str = "") -> str:
+    """The buffers of a run, what is in them at the start, and its steps, as constants."""
+    case, kernel = examination.case, examination.kernel
+    layout = kernel.layout(case)
+    before = initial_memory(case, kernel, examination.expected)
     allocations = []
     for base, group in layout.groups().items():
         size = max(b.offset + b.elements for b in group)
@@ -226,45 +330,52 @@ def reproducer(examination: Examination, title: str) -> str | None:
         if b.role.is_read_first
     ]
     read_only = [b.name for b in layout.buffers if not b.role.is_written]
-    steps = [(s.function, list(s.arguments)) for s in program.steps]
-    takes = "torch" if "import torch" in program.source or kernel.dialect != "host" else "numpy"
-    numbers = (
-        "\n\n# -- the numbers "
-        + "-" * 79
-        + "\n\n# allocation: (dtype, elements, what it holds before anything is written)\n"
-        + "ALLOCATIONS = {\n"
-        + "".join(allocations)
-        + "}\n# buffer: (allocation, first element, shape)\nBUFFERS = {\n"
-        + "".join(buffers)
-        + "}\nVALUES = {\n"
-        + "".join(values)
-        + "}\n"
-        + f"READ_ONLY = {read_only}\n"
-        + f"STEPS = {steps}\n"
-        + f"PASSES = {passes}\n"
-        + f"TOLERANCE = {tolerance!r}\n"
-        + f"TASK_GRAPH = {case.task_graph}\n"
-        + f"TAKES = {takes!r}\n"
-        + f"HANGS = {kind is Kind.TIME_OUT}\n"
-        + f"SIMULATOR = {case.simulator!r}\n"
-        + f"RUNS = {5 if kind is Kind.NON_DETERMINISTIC else 1}\n"
-        + "# the scan, computed in float64, and how far off each element may be\n"
-        + f"EXPECTED = {_numbers(expected.value)}\n"
-        + f"BOUND = {_numbers(bound)}\n"
+    steps = [(s.function, list(s.arguments)) for s in kernel.program(case).steps]
+    return "".join(
+        (
+            "# allocation: (dtype, elements, what it holds before anything is written)\n",
+            f"{prefix}ALLOCATIONS = {{\n",
+            *allocations,
+            f"}}\n# buffer: (allocation, first element, shape)\n{prefix}BUFFERS = {{\n",
+            *buffers,
+            f"}}\n{prefix}VALUES = {{\n",
+            *values,
+            "}\n",
+            f"{prefix}READ_ONLY = {read_only}\n",
+            f"{prefix}STEPS = {steps}\n",
+        )
     )
-    parts = [head, _FUTURE if _FUTURE in program.source else "", _IMPORTS]
-    source = without_scanverify(program.source.replace(_FUTURE, ""))
-    parts += ["\n# -- the program ", "-" * 78, "\n\n", source.strip("\n"), "\n", numbers]
-    parts += [
-        "\n\n# -- how it is run ",
-        "-" * 77,
-        "\n\n",
-        _embedded(simulator.stand_alone, "scanverify.stand_alone"),
-    ]
-    if case.task_graph:
-        parts += ["\n\n", _embedded("task_graph_runner.py")]
-        parts += ["\n\n", _embedded("ordering.py", "scanverify"), _ORDERING]
-    return "".join([*parts, _CHECK])
+
+
+def _law(contradiction: Contradiction, source: str) -> str:
+    """The other run, and how the two results are tied together, as constants."""
+    other = contradiction.other
+    lines = ["\n# the other run; its program is None where it is this one\n"]
+    if other is None:
+        lines.append("OTHER_PROGRAM, OTHER_STEPS = None, []\n")
+    else:
+        text = _plain_source(other.kernel.program(other.case).source)
+        same = text == source
+        written = "None" if same else "\\\n" + _raw(text + "\n")
+        lines += [f"OTHER_PROGRAM = {written}\n", _memory(other, "OTHER_")]
+    return "".join(
+        (
+            *lines,
+            "# FACTOR * out[LEFT[k]] has to be the other run's out[RIGHT[k]] + OFFSET[k]\n",
+            f"LAW = {contradiction.law!r}\n",
+            f"FACTOR = {contradiction.factor!r}\n",
+            f"LEFT = {contradiction.left.tolist()}\n",
+            f"RIGHT = {contradiction.right.tolist()}\n",
+            f"OFFSET = {_numbers(contradiction.offset)}\n",
+            f"ALLOWED = {_numbers(contradiction.allowed)}\n",
+        )
+    )
+
+
+def _raw(text: str) -> str:
+    """A text as a readable literal of many lines."""
+    escaped = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    return f'"""{escaped}"""'
 
 
 def without_scanverify(source: str) -> str:

@@ -16,12 +16,14 @@ import pytest
 from scanverify.buckets import Buckets
 from scanverify.campaign_report import junit, page, summary_of, write_bucket, write_campaign
 from scanverify.case import Case, Data
-from scanverify.examiner import Examiner
+from scanverify.examiner import Examiner, Violation
 from scanverify.fuzz import Campaign
 from scanverify.heat_map import described, heat_map
 from scanverify.kernel import kernel_of
 from scanverify.kernels.scanu import ScanU
 from scanverify.known_defects import known_defects
+from scanverify.properties.metamorphic import demand
+from scanverify.properties.metamorphic import run as run_right
 from scanverify.report import report_of
 from scanverify.report_folder import fenced, issue_text, write_folder
 from scanverify.reproducer import reproducer, without_scanverify
@@ -89,7 +91,54 @@ def test_the_folder_and_the_issue_text(report, tmp_path):
     assert not list(tmp_path.glob(".*"))
 
 
-def test_a_contradiction_between_runs_says_how_to_run_it(report):
+def contradiction_of(session, case, other, **law):
+    """Two right runs and a law that does not hold of them, or is said not to."""
+    one, second = (run_right(Examiner(kernel_of(c), session), c) for c in (case, other))
+    with pytest.raises(Violation) as caught:
+        demand("a law for tests", one, second, **law)
+    return caught.value.finding
+
+
+@pytest.mark.slow
+def test_the_reproducer_of_two_runs(session, tmp_path):
+    # another kernel, another shape: the second program is not the first one
+    other = CASE.with_(kernel="reverse")
+    finding = contradiction_of(session, CASE, other, left=lambda out: out[::-1, ::-1])
+    report = report_of(finding, "p")
+    assert report["verdict"] == "inconsistent"
+    assert "against              reverse@pypto 3x2" in report["text"]
+    write_folder(report, tmp_path)
+    assert json.loads((tmp_path / "other_case.json").read_text())["kernel"] == "reverse"
+    result = run(tmp_path)
+    assert result.returncode == 1, result.stdout + result.stderr
+    assert "element 5 gives 21.0, due 21.0" not in result.stdout
+    assert "element 4 gives 15.0, due 20.0 (+- 0); element 1 of the other run" in result.stdout
+
+
+@pytest.mark.slow
+def test_the_reproducer_of_two_runs_that_agree_says_so(session, tmp_path):
+    finding = contradiction_of(session, CASE, CASE, factor=2.0)
+    examination = finding.examination
+    agreed = replace(examination.contradiction, factor=1.0)
+    text = reproducer(replace(examination, contradiction=agreed), "pretended")
+    assert "OTHER_PROGRAM = None" in text
+    (tmp_path / "repro.py").write_text(text)
+    result = run(tmp_path)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stdout.splitlines()[-1] == "right"
+
+
+def test_a_law_about_numbers_alone_has_one_run(session):
+    one = run_right(Examiner(kernel_of(CASE), session), CASE)
+    with pytest.raises(Violation, match="the last is 22") as caught:
+        demand("the last is 22", one, None, left=lambda out: out[-1:, -1], offset=22.0)
+    text = report_of(caught.value.finding, "p")["reproducer"]
+    ast.parse(text)
+    assert "LEFT = [5]" in text
+    assert "OTHER_PROGRAM, OTHER_STEPS = None, []" in text
+
+
+def test_two_systems_that_no_environment_has_say_how_to_run(report):
     text = issue_text({**report, "reproducer": None})
     assert "scanverify run case.json" in text
 

@@ -10,12 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from scanverify.case import Aliasing, CarryInit, Case, Data, Formats, LoopOptions, Tiles
 from scanverify.data import input_values
+from scanverify.examine import Contradiction
 from scanverify.examiner import Examiner, Finding, Standing, Violation
 from scanverify.formats import FloatArray
 from scanverify.kernel import Kernel, bundled_kernels
@@ -35,6 +38,11 @@ FLOAT_FORMATS = (
 #: Wide enough that scaling by a small power of two meets no subnormal and no overflow.
 SCALABLE_FORMATS = (Formats("fp32", "fp32", "fp32"), Formats("bf16", "bf16", "bf16"))
 SCALABLE_DISTRIBUTIONS = ("small_integers", "distinct_integers", "normal", "uniform")
+
+
+#: Results, or the places of their elements.
+Elements = NDArray[Any]
+Selection = Callable[[Elements], Elements]
 
 
 @dataclass(frozen=True)
@@ -98,26 +106,62 @@ def run_scanu(examiner: Examiner, case: Case) -> Run | None:
     return None if other is None else run(other, plain)
 
 
-def demand(
-    one: Run, got: FloatArray, other: FloatArray, allowed: FloatArray | float, law: str
-) -> None:
-    """Raise a :class:`Violation` of ``one`` unless ``got`` and ``other`` agree.
+def everything(out: Elements) -> Elements:
+    """All of a result."""
+    return out
 
+
+def demand(
+    law: str,
+    one: Run,
+    other: Run | None,
+    *,
+    left: Selection = everything,
+    right: Selection = everything,
+    factor: float = 1.0,
+    offset: FloatArray | float = 0.0,
+    allowed: FloatArray | float = 0.0,
+) -> None:
+    """Raise a :class:`Violation` of ``one`` unless the law holds, give or take ``allowed``.
+
+    The law: ``factor * left(one.out) = right(other.out) + offset``. ``left`` and ``right`` select
+    elements, in whatever order; without another run ``offset`` is what has to come out.
     A disagreement that a declared defect of ``one``'s case explains is none of the law's.
     """
     with np.errstate(invalid="ignore"):
-        near = np.abs(got - other) <= allowed
-    same = near | (got == other) | (np.isnan(got) & np.isnan(other)) | np.isinf(allowed)
+        got = factor * left(one.out)
+        due = (np.zeros_like(got) if other is None else right(other.out)) + offset
+        near = np.abs(got - due) <= allowed
+    same = near | (got == due) | (np.isnan(got) & np.isnan(due)) | np.isinf(allowed)
     if np.all(same):
         return
     first = tuple(int(i) for i in np.argwhere(~same)[0])
-    summary = f"{law}: {got[first]!r} against {other[first]!r} at {list(first)}"
+    summary = f"{law}: {got[first]!r} against {due[first]!r} at {list(first)}"
     verdict = Verdict(Kind.INCONSISTENT, summary)
-    if known_defect(one.finding.examination.case, verdict) is not None:
+    examination = one.finding.examination
+    if known_defect(examination.case, verdict) is not None:
         # both results are within their bounds, and a defect moved one of them
         return
-    examination = replace(one.finding.examination, verdict=verdict)
+
+    def spread(numbers: FloatArray | float) -> FloatArray:
+        return np.broadcast_to(numbers, got.shape).reshape(-1)
+
+    contradiction = Contradiction(
+        law,
+        None if other is None else other.finding.examination,
+        left(_places(one)).reshape(-1),
+        np.full(got.size, -1) if other is None else right(_places(other)).reshape(-1),
+        factor,
+        spread(offset),
+        spread(allowed),
+    )
+    examination = replace(examination, verdict=verdict, contradiction=contradiction)
     raise Violation(Finding(examination, Standing.UNEXPLAINED), law)
+
+
+def _places(run: Run) -> NDArray[np.int64]:
+    """The flat index of every element, in the shape of the result."""
+    return np.arange(run.out.size, dtype=np.int64).reshape(run.out.shape)
 
 
 def _scaled(case: Case, examiner: Examiner) -> None:
@@ -127,14 +171,14 @@ def _scaled(case: Case, examiner: Examiner) -> None:
         for values in (input_values(case), input_values(case) * factor)
     )
     if one and other:
-        demand(one, one.out * factor, other.out, 0.0, f"scaling x by {factor:g} scales the scan")
+        demand(f"scaling x by {factor:g} scales the scan", one, other, factor=factor)
 
 
 def _negated(case: Case, examiner: Examiner) -> None:
     values = input_values(case)
     one, other = run(examiner, with_values(case, values)), run(examiner, with_values(case, -values))
     if one and other:
-        demand(one, -one.out, other.out, 0.0, "negating x negates the scan")
+        demand("negating x negates the scan", one, other, factor=-1.0)
 
 
 def _prefix(case: Case, examiner: Examiner) -> None:
@@ -143,8 +187,13 @@ def _prefix(case: Case, examiner: Examiner) -> None:
     if one:
         other = run(examiner, with_values(case, values[:rows]))
     if one and other:
-        allowed = one.bound[:rows] + other.bound
-        demand(one, one.out[:rows], other.out, allowed, "the scan of a prefix is its prefix")
+        demand(
+            "the scan of a prefix is its prefix",
+            one,
+            other,
+            left=lambda out: out[:rows],
+            allowed=one.bound[:rows] + other.bound,
+        )
 
 
 def _concatenated(case: Case, examiner: Examiner) -> None:
@@ -158,9 +207,13 @@ def _concatenated(case: Case, examiner: Examiner) -> None:
     rest = rest.with_(data=replace(rest.data, carry_in=float(first.out[-1, -1])))
     second = run(examiner, rest)
     if second:
-        allowed = whole.bound[rows:] + second.bound + first.bound[-1, -1]
-        law = "scanning on with the first part's last sum as the carry gives the whole"
-        demand(whole, whole.out[rows:], second.out, allowed, law)
+        demand(
+            "scanning on with the first part's last sum as the carry gives the whole",
+            whole,
+            second,
+            left=lambda out: out[rows:],
+            allowed=whole.bound[rows:] + second.bound + first.bound[-1, -1],
+        )
 
 
 def _padded(case: Case, examiner: Examiner) -> None:
@@ -169,10 +222,20 @@ def _padded(case: Case, examiner: Examiner) -> None:
     one, other = run(examiner, with_values(case, values)), run(examiner, with_values(case, longer))
     if one and other:
         rows = case.rows
-        allowed = one.bound + other.bound[:rows]
-        demand(one, one.out, other.out[:rows], allowed, "zero padding changes nothing before it")
-        last = np.full((2, case.width), other.out[rows - 1, -1])
-        demand(other, other.out[rows:], last, 0.0, "zeros repeat the last sum")
+        demand(
+            "zero padding changes nothing before it",
+            one,
+            other,
+            right=lambda out: out[:rows],
+            allowed=one.bound + other.bound[:rows],
+        )
+        demand(
+            "zeros repeat the last sum",
+            other,
+            other,
+            left=lambda out: out[rows:],
+            right=lambda out: np.broadcast_to(out[rows - 1, -1], (2, case.width)),
+        )
 
 
 def _last_is_sum(case: Case, examiner: Examiner) -> None:
@@ -181,17 +244,29 @@ def _last_is_sum(case: Case, examiner: Examiner) -> None:
         total = math.fsum(
             (*input_values(case).reshape(-1), one.finding.examination.expected.carry_in)
         )
-        end = one.out.reshape(-1)[-1:]
-        slack = one.bound.reshape(-1)[-1:] + 2.0**-52 * abs(total)
-        demand(one, end, np.array([total]), slack, "the last element is the sum")
+        demand(
+            "the last element is the sum",
+            one,
+            None,
+            left=lambda out: out.reshape(-1)[-1:],
+            offset=total,
+            allowed=one.bound.reshape(-1)[-1:] + 2.0**-52 * abs(total),
+        )
 
 
 def _differences(case: Case, examiner: Examiner) -> None:
     one = run(examiner, case)
     if one and np.isfinite(one.out).all():
-        out, bound = one.out.reshape(-1), one.bound.reshape(-1)
-        law = "first differences of the scan are x"
-        demand(one, np.diff(out), input_values(case).reshape(-1)[1:], bound[1:] + bound[:-1], law)
+        bound = one.bound.reshape(-1)
+        demand(
+            "first differences of the scan are x",
+            one,
+            one,
+            left=lambda out: out.reshape(-1)[1:],
+            right=lambda out: out.reshape(-1)[:-1],
+            offset=input_values(case).reshape(-1)[1:],
+            allowed=bound[1:] + bound[:-1],
+        )
 
 
 def _shifted(case: Case, examiner: Examiner) -> None:
@@ -199,9 +274,14 @@ def _shifted(case: Case, examiner: Examiner) -> None:
     one = run(examiner, with_values(case, values))
     other = run_scanu(examiner, with_values(case, values))
     if one and other:
-        allowed = one.bound.reshape(-1)[1:] + other.bound.reshape(-1)[:-1]
-        got, shifted = one.out.reshape(-1)[1:], other.out.reshape(-1)[:-1]
-        demand(one, got, shifted, allowed, "the exclusive scan is the inclusive one, shifted")
+        demand(
+            "the exclusive scan is the inclusive one, shifted",
+            one,
+            other,
+            left=lambda out: out.reshape(-1)[1:],
+            right=lambda out: out.reshape(-1)[:-1],
+            allowed=one.bound.reshape(-1)[1:] + other.bound.reshape(-1)[:-1],
+        )
 
 
 def _reversed(case: Case, examiner: Examiner) -> None:
@@ -209,22 +289,26 @@ def _reversed(case: Case, examiner: Examiner) -> None:
     one = run(examiner, with_values(case, values[::-1, ::-1]))
     other = run_scanu(examiner, with_values(case, values))
     if one and other:
-        allowed = one.bound[::-1, ::-1] + other.bound
-        law = "the reverse scan of the reverse is the scan, reversed"
-        demand(one, one.out[::-1, ::-1], other.out, allowed, law)
+        demand(
+            "the reverse scan of the reverse is the scan, reversed",
+            one,
+            other,
+            left=lambda out: out[::-1, ::-1],
+            allowed=one.bound[::-1, ::-1] + other.bound,
+        )
 
 
 def _other_tiles(case: Case, examiner: Examiner) -> None:
     plain = case.with_(tiles=Tiles((16, 32, 32), (16, 64)))
     one, other = run(examiner, case), run(examiner, plain)
     if one and other:
-        demand(one, one.out, other.out, one.bound + other.bound, "tile shapes change no result")
+        demand("tile shapes change no result", one, other, allowed=one.bound + other.bound)
 
 
 def _other_loops(case: Case, examiner: Examiner) -> None:
     one, other = run(examiner, case), run(examiner, case.with_(loop=LoopOptions()))
     if one and other:
-        demand(one, one.out, other.out, 0.0, "loop options change no bit")
+        demand("loop options change no bit", one, other)
 
 
 def _batch(case: Case, examiner: Examiner) -> None:
@@ -234,20 +318,23 @@ def _batch(case: Case, examiner: Examiner) -> None:
     one, other = run(examiner, with_values(case, values)), run(examiner, with_values(case, spoilt))
     if one and other:
         columns = scan_of(examiner.kernel).axis is Axis.COLUMNS
-        rest = (slice(None), slice(1, None)) if columns else (slice(1, None), slice(None))
-        demand(one, one.out[rest], other.out[rest], 0.0, "a line's NaN stays in its line")
+
+        def rest(out: Elements) -> Elements:
+            return out[:, 1:] if columns else out[1:]
+
+        demand("a line's NaN stays in its line", one, other, left=rest, right=rest)
 
 
 def _unaliased(case: Case, examiner: Examiner) -> None:
     one, other = run(examiner, case), run(examiner, case.with_(aliasing=Aliasing.DISTINCT))
     if one and other:
-        demand(one, one.out, other.out, 0.0, "sharing memory changes no bit of a right result")
+        demand("sharing memory changes no bit of a right result", one, other)
 
 
 def _as_scanu(case: Case, examiner: Examiner) -> None:
     one, other = run(examiner, case), run_scanu(examiner, case)
     if one and other:
-        demand(one, one.out, other.out, one.bound + other.bound, "all algorithms agree")
+        demand("all algorithms agree", one, other, allowed=one.bound + other.bound)
 
 
 def _law(
