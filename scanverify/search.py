@@ -6,13 +6,14 @@ import contextlib
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from random import Random
 
-from hypothesis import Phase, find, settings
+from hypothesis import Phase, given, settings
+from hypothesis import seed as with_seed
 from hypothesis.database import ExampleDatabase
-from hypothesis.errors import Flaky, NoSuchExample
+from hypothesis.errors import Flaky
 
 from scanverify.case import Case
+from scanverify.corpus import Corpus
 from scanverify.examiner import Examiner, Violation
 from scanverify.profiles import SUPPRESSED_CHECKS
 from scanverify.properties import Property
@@ -36,6 +37,10 @@ class Found:
     def first(self) -> Violation | None:
         """The violation that the search was stopped by."""
         return next(iter(self.violations.values()), None)
+
+
+class _Found(Exception):
+    """A counterexample of the kind that is searched for."""
 
 
 def find_counterexamples(
@@ -79,23 +84,26 @@ def find_counterexamples(
             return signature == target
         return False
 
+    name = f"{prop.name}--{examiner.kernel.name}"
     chosen = settings(
         max_examples=examples,
         deadline=None,
-        database=database,
+        database=None if database is None else Corpus(database, name),
         suppress_health_check=SUPPRESSED_CHECKS,
         phases=[p for p in Phase if p is not Phase.explain],
         print_blob=False,
     )
+
+    def search(case: Case) -> None:
+        if fails(case):
+            raise _Found
+
+    # the settings go around the seed, which would take the database away
+    tried = given(prop.cases(examiner.kernel, limits))(search)
+    tried = chosen(tried if seed is None else with_seed(seed)(tried))
     # a flaky failure has been seen, if not again: it is among the violations
-    with contextlib.suppress(NoSuchExample, Flaky):
-        find(
-            prop.cases(examiner.kernel, limits),
-            fails,
-            settings=chosen,
-            random=None if seed is None else Random(seed),
-            database_key=f"{prop.name}--{examiner.kernel.name}".encode(),
-        )
+    with contextlib.suppress(_Found, Flaky):
+        tried()
     for signature, violation in found.violations.items():
         smallest = smallest_like(violation, prop, examiner, shrink_seconds)
         found.violations[signature] = smallest

@@ -13,9 +13,8 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from hypothesis.database import DirectoryBasedExampleDatabase, ExampleDatabase
-
 from scanverify.case import case_from_plain, case_to_json
+from scanverify.corpus import examples_at
 from scanverify.examiner import Examiner, Finding, Standing, Violation
 from scanverify.kernel import Kernel, bundled_kernels
 from scanverify.known_defects import known_defects
@@ -119,7 +118,7 @@ def run_unit(plain: dict[str, Any]) -> dict[str, Any]:
             Limits(unit.rows, unit.width, unit.elements),
             examples=unit.examples,
             seed=seed,
-            database=_database(unit.corpus),
+            database=examples_at(unit.corpus),
             known=known,
             shrink_seconds=unit.shrink_seconds,
         )
@@ -167,15 +166,6 @@ def result_from_plain(plain: dict[str, Any]) -> UnitResult:
 def _kernel(name: str) -> Kernel:
     bundled = bundled_kernels().get(name)
     return bundled if bundled is not None else load_user_kernel(name, {}, None)
-
-
-def _database(corpus: str) -> ExampleDatabase | None:
-    if corpus.startswith("redis://"):
-        from hypothesis.extra.redis import RedisExampleDatabase
-        from redis import Redis
-
-        return RedisExampleDatabase(Redis.from_url(corpus))
-    return DirectoryBasedExampleDatabase(corpus) if corpus else None
 
 
 class _Sessions(threading.local):

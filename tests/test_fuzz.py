@@ -5,12 +5,16 @@ The kernels are host functions: what is tested is the campaign, and a case takes
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
+from dataclasses import asdict, replace
 from importlib import resources
 from xml.etree import ElementTree
 
@@ -20,6 +24,7 @@ import pytest
 from scanverify import cli
 from scanverify.buckets import Buckets
 from scanverify.campaign_report import exit_code
+from scanverify.corpus import MOST_EXAMPLES, Corpus, examples_at
 from scanverify.fuzz import Campaign, Plan, local_pool, run_campaign
 from scanverify.strategies import Limits
 from scanverify.unit import Unit, replay, run_unit
@@ -109,6 +114,61 @@ def test_killed_and_started_again_it_ends_as_if_nothing_had_happened(tmp_path, k
     assert bucket.count > 0
     assert units > 0
     assert _leftovers(process.pid) == []
+
+
+@pytest.fixture
+def redis_address(tmp_path):
+    """A Redis server of this test's own."""
+    server = shutil.which("redis-server")
+    if server is None:
+        pytest.skip("there is no redis-server")
+    pytest.importorskip("redis")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    options = ("--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(tmp_path))
+    process = subprocess.Popen([server, *options], stdout=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                break
+            time.sleep(0.05)
+        yield f"redis://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def test_units_share_failing_examples_in_a_directory(kernel, tmp_path):
+    another_unit_finds_it_at_once(kernel, str(tmp_path / "examples"))
+
+
+def test_machines_share_failing_examples_through_redis(kernel, redis_address):
+    another_unit_finds_it_at_once(kernel, redis_address)
+
+
+def another_unit_finds_it_at_once(kernel, corpus):
+    """What one unit finds another finds in its first cases, also after somebody passed over it."""
+    finder = Unit(PROPERTY, kernel, first_seed=1, examples=100, corpus=corpus)
+    (failure,) = run_unit(asdict(finder))["failures"]
+    # too few cases to find it by chance
+    other = replace(finder, first_seed=7, examples=1)
+    assert not run_unit(asdict(replace(other, corpus="")))["failures"]
+    knows_it = replace(other, known=(failure["key"], *failure["met_as"]))
+    assert run_unit(asdict(knows_it))["failures"][0]["report"] is None
+    (again,) = run_unit(asdict(other))["failures"]
+    assert again["report"]["verdict"] == "mismatch"
+
+
+def test_a_corpus_does_not_grow_without_end(tmp_path):
+    corpus = Corpus(examples_at(str(tmp_path)), "property--kernel")
+    for number in range(2 * MOST_EXAMPLES):
+        corpus.save(b"key", str(number).encode())
+    assert len(list(corpus.fetch(b"key"))) == MOST_EXAMPLES
+    corpus.save(b"key.pareto", b"no failure")
+    assert not list(corpus.fetch(b"key.pareto"))
+    assert not list(Corpus(examples_at(str(tmp_path)), "other").fetch(b"key"))
 
 
 def _leftovers(group):
