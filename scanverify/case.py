@@ -189,7 +189,9 @@ def _check(case: Case) -> None:
         raise CaseError(f"The chunk of {case.chunk} rows must not be negative.")
     for name in (case.formats.input, case.formats.accumulate, case.formats.output):
         if name not in FORMATS:
-            raise CaseError(f"The format {name!r} is unknown; choose from {', '.join(FORMATS)}.")
+            raise CaseError(
+                f"The format {name!r:.40} is unknown; choose from {', '.join(FORMATS)}."
+            )
     if not _NAME.fullmatch(case.data.distribution):
         raise CaseError("The distribution's name must be letters, digits and _.:-.")
     if case.data.values is not None and len(case.data.values) != case.rows * case.width:
@@ -269,7 +271,7 @@ def case_from_plain(plain: Any) -> Case:
 def _known_keys(plain: dict[str, Any], kind: type[Any], what: str) -> None:
     unknown = sorted(set(plain) - {f.name for f in fields(kind)})
     if unknown:
-        raise CaseError(f"The {what} has the unknown key {unknown[0]!r}.")
+        raise CaseError(f"The {what} has the unknown key {unknown[0]!r:.60}.")
 
 
 def _part(value: Any, kind: type[Any]) -> dict[str, Any]:

@@ -97,3 +97,16 @@ def test_no_json_value_escapes_the_reader(change):
     except CaseError:
         return
     assert isinstance(case, Case)
+
+
+def test_a_refusal_stays_short_whatever_it_quotes():
+    """Found by atheris: an unknown key was quoted whole, whatever its length."""
+    plain = json.loads(case_to_json(Case("scanu")))
+    for hostile in (
+        {**plain, "x" * 100_000: 1},
+        {**plain, "formats": {"input": "y" * 100_000}},
+        {**plain, "carry": "z" * 100_000},
+    ):
+        with pytest.raises(CaseError) as caught:
+            case_from_json(json.dumps(hostile))
+        assert len(str(caught.value)) < 400

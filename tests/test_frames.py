@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -53,5 +55,15 @@ def test_object_arrays_are_refused():
     data = encode_frame({"id": 1}, {"a": np.zeros(1, np.int64)}).replace(b"<i8", b"|O ")
     reader = FrameReader()
     reader.feed(data)
+    with pytest.raises(FrameError):
+        reader.next()
+
+
+@pytest.mark.parametrize("dtype", [",f4", "O", "S5", "f4,f4", "<M8[s]", 7, None])
+def test_only_plain_numbers_are_arrays(dtype):
+    """Found by atheris: numpy parses ``,f4`` as Python and raises a SyntaxError."""
+    header = json.dumps({"arrays": [{"name": "x", "dtype": dtype, "shape": [1]}]}).encode()
+    reader = FrameReader()
+    reader.feed(b"scanverify 1 %010d %012d\n" % (len(header), 4) + header + bytes(4))
     with pytest.raises(FrameError):
         reader.next()
