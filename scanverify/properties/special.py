@@ -23,7 +23,7 @@ def _special_cases(kernel: Kernel, limits: Limits) -> st.SearchStrategy[Case]:
         limits,
         aliasing=(Aliasing.DISTINCT,),
         carry=INITIALISED,
-        distributions=("special", "subnormal", "overflowing"),
+        distributions=("special", "subnormal", "overflowing", "large"),
     )
 
 
@@ -39,6 +39,6 @@ PROPERTIES = (
         _as_ieee_has_it,
         # a kernel that declares no dataflow of its own promises nothing here
         claimed_by=lambda kernel: getattr(kernel, "promises_special_values", True),
-        weight=0.3,
+        weight=0.5,
     ),
 )
