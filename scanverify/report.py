@@ -189,9 +189,10 @@ def text_report(finding: Finding) -> str:
             lines.append("  the bound's terms    " + _terms(shares))
     place = where_it_first_goes_wrong(examination)
     if place:
-        lines.append(f"  first goes wrong in  {place}")
+        lines.append(f"  first goes wrong in  {place.replace('program.py', path)}")
     if examination.outcome.origin is not None:
-        lines += [f"    {line}" for line in examination.outcome.origin.lines]
+        graph = examination.outcome.origin.lines
+        lines += [f"    {line.replace('program.py', path)}" for line in graph]
     versions = ", ".join(f"{k} {v}" for k, v in environment.versions.items())
     lines.append(f"  simulator            {environment.simulator} ({versions})")
     if environment.workarounds:

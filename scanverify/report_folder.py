@@ -11,6 +11,7 @@ import json
 import os
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from scanverify.examiner import Finding
 from scanverify.heat_map import heat_map
@@ -32,23 +33,31 @@ def write_report(finding: Finding, property_name: str, directory: Path) -> Path:
 
 
 def write_folder(report: Report, folder: Path) -> None:
-    """Write the files of one report."""
+    """Write the files of one report; those that it has not, and an earlier one had, go."""
     folder.mkdir(parents=True, exist_ok=True)
-    replace_file(folder / "case.json", json.dumps(report["case"], indent=2, sort_keys=True) + "\n")
-    if report.get("other_case") is not None:
-        other = json.dumps(report["other_case"], indent=2, sort_keys=True) + "\n"
-        replace_file(folder / "other_case.json", other)
     rest = {key: value for key, value in report.items() if key not in _IN_FILES}
-    replace_file(folder / "report.json", json.dumps(rest, indent=2) + "\n")
-    replace_file(folder / "program.py", report["program"])
     text = f"{report['text']}\n  property             {report['property']}\n"
     text += f"  run it again         scanverify run {folder / 'case.json'}\n"
-    replace_file(folder / "report.txt", text)
-    if report["reproducer"] is not None:
-        replace_file(folder / "repro.py", report["reproducer"])
-    if report["picture"] is not None:
-        replace_file(folder / "picture.png", heat_map(report["picture"]))
-    replace_file(folder / "report.md", issue_text(report))
+    other, picture = report.get("other_case"), report["picture"]
+    files: dict[str, str | bytes | None] = {
+        "case.json": _case_text(report["case"]),
+        "other_case.json": None if other is None else _case_text(other),
+        "report.json": json.dumps(rest, indent=2) + "\n",
+        "program.py": report["program"],
+        "report.txt": text,
+        "repro.py": report["reproducer"],
+        "picture.png": None if picture is None else heat_map(picture),
+        "report.md": issue_text(report),
+    }
+    for name, content in files.items():
+        if content is None:
+            (folder / name).unlink(missing_ok=True)
+        else:
+            replace_file(folder / name, content)
+
+
+def _case_text(plain: dict[str, Any]) -> str:
+    return json.dumps(plain, indent=2, sort_keys=True) + "\n"
 
 
 def issue_text(report: Report) -> str:

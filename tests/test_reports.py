@@ -91,6 +91,15 @@ def test_the_folder_and_the_issue_text(report, tmp_path):
     assert not list(tmp_path.glob(".*"))
 
 
+def test_a_later_report_leaves_nothing_of_an_earlier_one(report, tmp_path):
+    earlier = {**report, "other_case": report["case"]}
+    write_folder(earlier, tmp_path)
+    assert (tmp_path / "other_case.json").exists() and (tmp_path / "picture.png").exists()
+    write_folder({**report, "picture": None, "reproducer": None}, tmp_path)
+    gone = {"other_case.json", "picture.png", "repro.py"}
+    assert not gone & {path.name for path in tmp_path.iterdir()}
+
+
 def contradiction_of(session, case, other, **law):
     """Two right runs and a law that does not hold of them, or is said not to."""
     one, second = (run_right(Examiner(kernel_of(c), session), c) for c in (case, other))
