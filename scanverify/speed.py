@@ -297,6 +297,22 @@ def drawing_seconds(draws: int = 200) -> float:
     return (time.perf_counter() - started) / drawn
 
 
+def oracle_seconds_warm(cases: Sequence[Case]) -> float:
+    """Seconds a case that oracle and bound take in a loop of their own.
+
+    Between two cases the simulator's work pushes everything else out of the processor's caches;
+    the difference to the time measured there is what that costs.
+    """
+    pairs = [(case, kernel_of(case)) for case in cases]
+    seconds = 0.0
+    for _ in range(2):
+        started = time.perf_counter()
+        for case, kernel in pairs:
+            expectation(case, kernel)
+        seconds = time.perf_counter() - started
+    return seconds / len(pairs)
+
+
 def in_turns(
     cases: Sequence[Case], bare: Bare, session: Session
 ) -> tuple[dict[How, list[float]], list[dict[str, float]]]:
@@ -383,6 +399,8 @@ def measure(count: int, cold: bool, note: Callable[[str], None]) -> Report:
         },
         "shares": shares,
         "compiling_in_bare": compiled,
+        "oracle_ms": sum(part["oracle and bound"] for part in parts) / len(parts) * 1e3,
+        "oracle_warm_ms": oracle_seconds_warm(cases) * 1e3,
         "drawing_ms": drawing_seconds() * 1e3,
         "worker_mebibytes": resident,
         "first_verdict_seconds": first,
@@ -403,6 +421,8 @@ def table(measured: Report) -> str:
     lines += [f"  {name:<24} {share:>7.2%}" for name, share in measured["shares"].items()]
     lines += [
         f"of (a'), compiling without interpreting: {measured['compiling_in_bare']:.1%}",
+        f"oracle and bound: {measured['oracle_ms']:.2f} ms between the simulator's cases, "
+        f"{measured['oracle_warm_ms']:.2f} ms in a loop of their own",
         f"drawing a case, beside all this: {measured['drawing_ms']:.1f} ms",
     ]
     lines.append(f"memory of a worker: {measured['worker_mebibytes']:.0f} MiB")
