@@ -157,6 +157,10 @@ class Row:
     selects: Select
 
 
+#: Ways with the programs that belong to each.
+Rows = Sequence[tuple[Row, list[Evidence]]]
+
+
 @dataclass(frozen=True)
 class Question:
     """A question, its rows by simulator, and the sentence that answers it from them."""
@@ -164,7 +168,7 @@ class Question:
     number: int
     text: str
     rows: dict[str, tuple[Row, ...]]
-    answers: Callable[[str, Sequence[tuple[Row, list[Evidence]]]], str]
+    answers: Callable[[Rows], str]
 
 
 def _of(
@@ -188,13 +192,19 @@ def _empty(kernel: str) -> Select:
     return lambda case: case.kernel == kernel and case.rows == 0
 
 
+def verdicts_of(found: Sequence[Evidence]) -> Counter[str]:
+    """How often the runs of some programs ended in which verdict."""
+    runs: Counter[str] = Counter()
+    for evidence in found:
+        runs.update(evidence.verdicts)
+    return runs
+
+
 def told(found: Sequence[Evidence]) -> str:
     """What became of some programs, in words."""
     if not found:
         return "not run"
-    runs: Counter[str] = Counter()
-    for evidence in found:
-        runs.update(evidence.verdicts)
+    runs = verdicts_of(found)
     programs = f"{len(found)} program{'' if len(found) == 1 else 's'}"
     if set(runs) == {Kind.PASS.value}:
         return f"right in all {runs.total()} runs of {programs}"
@@ -210,12 +220,12 @@ def _right(found: Sequence[Evidence]) -> bool:
     return bool(found) and all(evidence.right for evidence in found)
 
 
-def _all_right_is_yes(simulator: str, rows: Sequence[tuple[Row, list[Evidence]]]) -> str:
+def _all_right_is_yes(rows: Rows) -> str:
     row, found = rows[0]
     return f"{'Yes' if _right(found) else 'Not always'}: {row.label} is {told(found)}."
 
 
-def _any_right_way(simulator: str, rows: Sequence[tuple[Row, list[Evidence]]]) -> str:
+def _any_right_way(rows: Rows) -> str:
     right = [row.label for row, found in rows if _right(found)]
     wrong = [row.label for row, found in rows if found and not _right(found)]
     if not right:
@@ -224,7 +234,7 @@ def _any_right_way(simulator: str, rows: Sequence[tuple[Row, list[Evidence]]]) -
     return text + (f" Not right in all runs: {'; '.join(wrong)}." if wrong else "")
 
 
-def _no_difference(simulator: str, rows: Sequence[tuple[Row, list[Evidence]]]) -> str:
+def _no_difference(rows: Rows) -> str:
     asked, others = rows[:2], [pair for pair in rows[2:] if pair[1]]
     if not any(found for _, found in asked):
         return (
@@ -235,11 +245,11 @@ def _no_difference(simulator: str, rows: Sequence[tuple[Row, list[Evidence]]]) -
     return text + (f" Other ways: {_listed(others)}." if others else "")
 
 
-def _listed(rows: Sequence[tuple[Row, list[Evidence]]]) -> str:
+def _listed(rows: Rows) -> str:
     return "; ".join(f"{row.label}: {told(found)}" for row, found in rows)
 
 
-def _each_row(simulator: str, rows: Sequence[tuple[Row, list[Evidence]]]) -> str:
+def _each_row(rows: Rows) -> str:
     """About ``out`` used for both steps first, then about the other ways to share."""
     asked = [pair for pair in rows if pair[0].label.startswith(_REUSED) and pair[1]]
     others = [pair for pair in rows[1:] if pair not in asked and pair[1]]
@@ -252,7 +262,7 @@ def _each_row(simulator: str, rows: Sequence[tuple[Row, list[Evidence]]]) -> str
     return text + (f" Right: {'; '.join(good)}." if good else "")
 
 
-def _omitted(simulator: str, rows: Sequence[tuple[Row, list[Evidence]]]) -> str:
+def _omitted(rows: Rows) -> str:
     return " ".join(f"{row.label}: {told(found)}." for row, found in rows if found)
 
 
@@ -441,7 +451,7 @@ def _answered(question: Question, testimony: Testimony) -> list[str]:
         (row, [e for e in testimony.evidence if row.selects(e.case)])
         for row in question.rows.get(testimony.simulator, ())
     ]
-    lines = [f"**{testimony.simulator}.** {question.answers(testimony.simulator, rows)}"]
+    lines = [f"**{testimony.simulator}.** {question.answers(rows)}"]
     if not rows:
         return lines
     lines += [
@@ -450,9 +460,7 @@ def _answered(question: Question, testimony: Testimony) -> list[str]:
         "| --- | ---: | ---: | --- | --- |",
     ]
     for row, found in rows:
-        runs: Counter[str] = Counter()
-        for evidence in found:
-            runs.update(evidence.verdicts)
+        runs = verdicts_of(found)
         said = next((e.summary for e in found if not e.right), "")
         counts = ", ".join(f"{kind} {count}" for kind, count in runs.items()) or "not run"
         lines.append(f"| {row.label} | {len(found)} | {runs.total()} | {counts} | {_cell(said)} |")
@@ -468,7 +476,7 @@ def _answered(question: Question, testimony: Testimony) -> list[str]:
     return lines
 
 
-def _shown(rows: Sequence[tuple[Row, list[Evidence]]]) -> list[tuple[Row, Evidence]]:
+def _shown(rows: Rows) -> list[tuple[Row, Evidence]]:
     """The smallest program of the first row, and the smallest of all that is not right."""
     first = [(row, e) for row, evidence in rows[:1] for e in evidence]
     bad = [(row, e) for row, evidence in rows for e in evidence if not e.right]

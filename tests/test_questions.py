@@ -22,7 +22,7 @@ def evidence(kernel="pl_split", right=5, wrong=0, **axes):
 def answer(number, *found, simulator="a2a3sim"):
     question = questions.QUESTIONS[number - 1]
     rows = [(row, [e for e in found if row.selects(e.case)]) for row in question.rows[simulator]]
-    return question.answers(simulator, rows)
+    return question.answers(rows)
 
 
 def test_the_split_idiom():

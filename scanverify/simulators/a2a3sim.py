@@ -6,11 +6,9 @@ runtime schedules the tasks on threads.
 
 from __future__ import annotations
 
-import numpy as np
-
 from scanverify.simulators.interpreters import absent, chosen_python, environment_of
 from scanverify.simulators.process import SimulatorUnavailable, Worker
-from scanverify.simulators.session import WorkerSession, brief
+from scanverify.simulators.session import WorkerSession
 
 _SELF_TEST_PROGRAM = """
 import pypto.language as pl
@@ -78,25 +76,13 @@ class PlSession(WorkerSession):
 
     def self_test(self) -> None:
         """Refuse to go on when known row sums come out wrong."""
-        x = np.arange(256, dtype=np.float32).reshape(16, 16) - 7
-        u = np.triu(np.ones((16, 16), dtype=np.float32))
-        out = np.full((16, 16), -1.0, dtype=np.float32)
-        arrays = {"x": x.reshape(-1), "u": u.reshape(-1), "out": out.reshape(-1)}
-        job = {
-            "program": _SELF_TEST_PROGRAM,
-            "steps": [["Scan", ["x", "u", "out"]]],
-            "buffers": {name: [name, "fp32", 0, [16, 16]] for name in arrays},
-        }
-        answer = self._worker.submit(job, dict(arrays), max(self._timeout, 120.0))
-        right = (
-            answer.reply is not None
-            and answer.reply.get("status") == "completed"
-            and np.array_equal(answer.arrays["out"].reshape(16, 16), np.cumsum(x, axis=1))
+        right, answer = self.computes_row_sums(
+            _SELF_TEST_PROGRAM, "Scan", (16, 16), max(self._timeout, 120.0)
         )
         if not right:
             raise SimulatorUnavailable(
                 f"The self-test failed: {self._name} did not compute known row sums "
-                f"({brief(answer)}), so no verdict would mean anything; "
+                f"({answer}), so no verdict would mean anything; "
                 "see the installation of hw-native-sys PyPTO."
             )
 

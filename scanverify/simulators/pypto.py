@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
 from scanverify.case import Case
 from scanverify.kernel import Kernel
 from scanverify.memory import Memory
 from scanverify.outcome import Origin
 from scanverify.simulators.process import SimulatorUnavailable, Worker
-from scanverify.simulators.session import WorkerSession, brief, job_of
+from scanverify.simulators.session import WorkerSession, job_of
 
 _SELF_TEST_PROGRAM = """
 import pypto
@@ -79,34 +75,14 @@ class PyptoSession(WorkerSession):
 
     def self_test(self) -> None:
         """Refuse to go on when a known scan comes out wrong."""
-        x = np.arange(24, dtype=np.float32).reshape(3, 8) - 7
-        u = np.triu(np.ones((8, 8), dtype=np.float32))
-        out = np.full((3, 8), -1.0, dtype=np.float32)
-        job: dict[str, Any] = {
-            "program": _SELF_TEST_PROGRAM,
-            "steps": [["self_test", ["x", "u", "out"]]],
-            "buffers": {
-                "x": ["x", "fp32", 0, [3, 8]],
-                "u": ["u", "fp32", 0, [8, 8]],
-                "out": ["out", "fp32", 0, [3, 8]],
-            },
-            "passes": [],
-            "tolerance": 0.0,
-            "task_graph": False,
-        }
-        arrays = {"x": x.reshape(-1), "u": u.reshape(-1), "out": out.reshape(-1)}
-        answer = self._worker.submit(job, dict(arrays), self._timeout)
-        right = (
-            answer.reply is not None
-            and answer.reply.get("status") == "completed"
-            and np.array_equal(answer.arrays["out"].reshape(3, 8), np.cumsum(x, axis=1))
-            and np.array_equal(answer.arrays["x"], arrays["x"])
+        right, answer = self.computes_row_sums(
+            _SELF_TEST_PROGRAM, "self_test", (3, 8), self._timeout
         )
         if not right:
             versions = self._worker.environment.get("versions", {})
             raise SimulatorUnavailable(
                 "The self-test failed: PyPTO's interpreter did not compute a known 3x8 scan "
-                f"(versions {versions}, answer {brief(answer)}), so no verdict would mean "
+                f"(versions {versions}, answer {answer}), so no verdict would mean "
                 "anything; install a version that scanverify supports (pypto 0.2.0)."
             )
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 from typing import Any
 
+import numpy as np
+
 from scanverify.case import Case, PassSelection
 from scanverify.kernel import Kernel, Program, Step
 from scanverify.memory import Layout, Memory
@@ -39,6 +41,37 @@ class WorkerSession:
 
     def self_test(self) -> None:
         """Refuse to go on, by raising :class:`SimulatorUnavailable`, when something is wrong."""
+
+    def computes_row_sums(
+        self, program: str, entry: str, shape: tuple[int, int], timeout: float
+    ) -> tuple[bool, str]:
+        """Have ``entry(x, u, out)`` compute ``x @ u`` of known numbers: (is it right, the answer).
+
+        Right: ``out`` holds the inclusive sums of each row, and ``x`` is as it was.
+        """
+        rows, width = shape
+        start = {
+            "x": np.arange(rows * width, dtype=np.float32).reshape(shape) - 7,
+            "u": np.triu(np.ones((width, width), dtype=np.float32)),
+            "out": np.full(shape, -1.0, dtype=np.float32),
+        }
+        job: dict[str, Any] = {
+            "program": program,
+            "steps": [[entry, list(start)]],
+            "buffers": {name: [name, "fp32", 0, list(a.shape)] for name, a in start.items()},
+            "passes": [],
+            "tolerance": 0.0,
+            "task_graph": False,
+        }
+        flat = {name: array.reshape(-1) for name, array in start.items()}
+        answer = self._worker.submit(job, dict(flat), timeout)
+        right = (
+            answer.reply is not None
+            and answer.reply.get("status") == "completed"
+            and np.array_equal(answer.arrays["out"].reshape(shape), np.cumsum(start["x"], axis=1))
+            and np.array_equal(answer.arrays["x"], flat["x"])
+        )
+        return right, brief(answer)
 
     @property
     def environment(self) -> Environment:
