@@ -95,8 +95,10 @@ class Buckets:
             raise self._damaged(error) from None
 
     def _damaged(self, error: object) -> CorpusError:
+        # SQLite quotes what it does not understand, line ends and all
+        reason = " ".join(str(error).split())[:120]
         return CorpusError(
-            f"The corpus {self._path} is damaged or no corpus ({error}): move it away, "
+            f"The corpus {self._path} is damaged or no corpus ({reason}): move it away, "
             "or use another --corpus."
         )
 

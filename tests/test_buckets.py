@@ -168,3 +168,13 @@ def test_a_hostile_report_is_refused(tmp_path, text):
     with pytest.raises(CorpusError, match="cannot be read"):
         store.buckets()
     store.close()
+
+
+def test_a_damaged_schema_is_told_in_one_sentence(tmp_path):
+    """Found by injected faults: SQLite quotes the statement in which it is lost, lines and all."""
+    path = tmp_path / "buckets.sqlite"
+    Buckets(path).close()
+    path.write_bytes(path.read_bytes().replace(b"name TEXT PRIMARY", b"`ame TEXT PRIMARY"))
+    with pytest.raises(CorpusError) as caught:
+        Buckets(path)
+    assert "\n" not in str(caught.value)
