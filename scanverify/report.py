@@ -131,6 +131,10 @@ def where_it_first_goes_wrong(examination: Examination) -> str:
         return f"stage {examination.outcome.rejection.stage.value}"
     if examination.outcome.status is not Status.COMPLETED:
         return "the process ended before a result"
+    if verdict.kind is Kind.RACE:
+        return "the runtime's task graph, after the last compiler pass"
+    if verdict.kind is Kind.INCONSISTENT:
+        return "neither of the two results alone: each is within its own bound"
     if examination.kernel.dialect == "host":
         return "the host function"
     return "the program as written (tensor graph), before any compiler pass" + _operation(

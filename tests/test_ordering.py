@@ -11,6 +11,7 @@ from scanverify.case import Aliasing, Case, Data, Tiles
 from scanverify.examine import examine
 from scanverify.kernel import kernel_of
 from scanverify.ordering import Access, Place, Task, find_conflicts
+from scanverify.report import where_it_first_goes_wrong
 from scanverify.verdict import Kind, places_of
 
 PLACES = {"x": Place("x", 0, 4), "y": Place("y", 0, 4), "x_too": Place("x", 8, 4)}
@@ -125,6 +126,7 @@ def test_a_real_race_is_found(session):
     program = kernel_of(examination.case).program(examination.case).source.splitlines()
     line = int(re.search(r"program\.py:(\d+)", examination.verdict.summary).group(1))
     assert "pypto.matmul(x, u, ACC)" in program[line - 1]
+    assert "task graph" in where_it_first_goes_wrong(examination)
 
 
 def test_the_same_without_a_second_tile_has_none(session):

@@ -116,6 +116,7 @@ def test_the_reproducer_of_two_runs(session, tmp_path):
     report = report_of(finding, "p")
     assert report["verdict"] == "inconsistent"
     assert "against              reverse@pypto 3x2" in report["text"]
+    assert "neither of the two results alone" in report["first_wrong"]
     write_folder(report, tmp_path)
     assert json.loads((tmp_path / "other_case.json").read_text())["kernel"] == "reverse"
     result = run(tmp_path)
