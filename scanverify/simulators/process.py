@@ -30,6 +30,9 @@ from scanverify.simulators.worker import EXIT_PROTOCOL
 RETRIES_AFTER_SIGKILL = 3
 
 
+#: Bytes of an answer read in one go.
+_MOST_AT_ONCE = 1 << 20
+
 #: Scratch directories younger than this are never swept.
 SECONDS_UNTIL_SWEPT = 60.0
 
@@ -276,16 +279,22 @@ class Worker:
         stdin = self._process.stdin
         assert stdin is not None
         view = memoryview(data)
-        self._selector.register(stdin, selectors.EVENT_WRITE, "job")
         try:
-            while view:
-                self._pump(deadline)
-                with contextlib.suppress(BlockingIOError):
-                    view = view[os.write(stdin.fileno(), view) :]
+            # most jobs fit the pipe at once
+            with contextlib.suppress(BlockingIOError):
+                view = view[os.write(stdin.fileno(), view) :]
+            if not view:
+                return
+            self._selector.register(stdin, selectors.EVENT_WRITE, "job")
+            try:
+                while view:
+                    self._pump(deadline)
+                    with contextlib.suppress(BlockingIOError):
+                        view = view[os.write(stdin.fileno(), view) :]
+            finally:
+                self._selector.unregister(stdin)
         except BrokenPipeError:
             raise _Died(None) from None
-        finally:
-            self._selector.unregister(stdin)
 
     def _pump(self, deadline: float) -> None:
         """Wait for something to read and take it in; raises on death or at the deadline."""
@@ -305,8 +314,10 @@ class Worker:
     def _take_replies(self) -> None:
         assert self._process is not None and self._process.stdout is not None
         with contextlib.suppress(BlockingIOError):
-            while chunk := os.read(self._process.stdout.fileno(), 1 << 20):
+            while chunk := os.read(self._process.stdout.fileno(), _MOST_AT_ONCE):
                 self._reader.feed(chunk)
+                if len(chunk) < _MOST_AT_ONCE:
+                    break
 
     def _take_control(self) -> None:
         with contextlib.suppress(BlockingIOError):
