@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from hypothesis import assume
@@ -25,7 +26,7 @@ from scanverify.case import (
     Tiles,
 )
 from scanverify.data import FINITE_DISTRIBUTIONS, INTEGER_DISTRIBUTIONS
-from scanverify.formats import FORMATS
+from scanverify.formats import FORMATS, Format
 from scanverify.kernel import Kernel
 
 #: Triples that PyPTO documents and computes, simplest first.
@@ -143,17 +144,26 @@ def data(
     count = rows * width
     in_format = FORMATS[formats.input]
     if count <= MOST_EXPLICIT_VALUES and not distributions and draw(st.booleans()):
-        if integers_only or in_format.is_integer:
-            numbers = st.integers(-9, 9).map(float)
-        else:
-            numbers = st.one_of(
-                st.integers(-9, 9).map(float),
-                st.floats(-100, 100, width=16 if in_format.name == "fp16" else 32),
-            )
+        whole = integers_only or in_format.is_integer
+        numbers = st.integers(-9, 9).map(float) if whole else _reals(in_format, count)
         drawn = draw(st.lists(numbers, min_size=count, max_size=count))
         return Data("values", values=tuple(float(v) for v in in_format.round(np.array(drawn))))
     names = distributions or (INTEGER_DISTRIBUTIONS if integers_only else FINITE_DISTRIBUTIONS)
     return Data(draw(st.sampled_from(names)), draw(st.integers(0, 2**16)))
+
+
+def _reals(fmt: Format, count: int) -> st.SearchStrategy[float]:
+    """Small integers, numbers of every day, and the largest and smallest of the format.
+
+    No sum of ``count`` of them leaves its range.
+    """
+    bits: Literal[16, 32] = 16 if fmt.name == "fp16" else 32
+    most = math.ldexp(1.0, math.frexp(fmt.max_finite / (2 * max(count, 1)))[1] - 1)
+    return st.one_of(
+        st.integers(-9, 9).map(float),
+        st.floats(-100, 100, width=bits),
+        st.floats(-most, most, width=bits),
+    )
 
 
 @st.composite
