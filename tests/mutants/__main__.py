@@ -27,10 +27,14 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--first-seed", type=int, help="default: fresh ones")
     parser.add_argument("-n", type=int, default=2)
-    parser.add_argument("--only", default="*")
+    parser.add_argument("--only", nargs="+", default=["*"], help="patterns of names or groups")
     options = parser.parse_args()
     first = secrets.randbits(32) if options.first_seed is None else options.first_seed
-    chosen = [m for m in MUTANTS if fnmatchcase(m.name, options.only)]
+    chosen = [
+        m
+        for m in MUTANTS
+        if any(fnmatchcase(word, p) for word in (m.name, m.group) for p in options.only)
+    ]
     real = [m for m in chosen if not m.equivalent]
     started = time.monotonic()
     head = f"{'mutant':<42} {'group':<22} {'kernel':<12} {'killed':>6} {'median':>6} {'worst':>5}"
