@@ -9,22 +9,31 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from scanverify.case import Aliasing, Case
+from scanverify.case import Aliasing, Case, Formats
 from scanverify.examiner import Examiner
 from scanverify.kernel import Kernel
 from scanverify.properties import Property
 from scanverify.properties.oracle import INITIALISED
-from scanverify.strategies import Limits, cases
+from scanverify.strategies import SUPPORTED_FORMATS, Limits, cases, is_expressible
 
 
 def _special_cases(kernel: Kernel, limits: Limits) -> st.SearchStrategy[Case]:
-    return cases(
-        kernel,
-        limits,
-        aliasing=(Aliasing.DISTINCT,),
-        carry=INITIALISED,
-        distributions=("special", "subnormal", "overflowing", "large"),
-    )
+    def of(formats: tuple[Formats, ...]) -> st.SearchStrategy[Case]:
+        return cases(
+            kernel,
+            limits,
+            formats=formats,
+            aliasing=(Aliasing.DISTINCT,),
+            carry=INITIALISED,
+            # NaNs and infinities twice: they come in several kinds
+            distributions=("special", "special", "subnormal", "overflowing", "large"),
+        )
+
+    # half of them in the format that most kernels are for: each of ten would be seldom
+    plain = Formats()
+    if not is_expressible(kernel, plain):
+        return of(SUPPORTED_FORMATS)
+    return st.one_of(of((plain,)), of(SUPPORTED_FORMATS))
 
 
 def _as_ieee_has_it(case: Case, examiner: Examiner) -> None:
@@ -39,6 +48,6 @@ PROPERTIES = (
         _as_ieee_has_it,
         # a kernel that declares no dataflow of its own promises nothing here
         claimed_by=lambda kernel: getattr(kernel, "promises_special_values", True),
-        weight=0.5,
+        weight=1.0,
     ),
 )
