@@ -79,6 +79,15 @@ def test_poison_left_in_out_is_unwritten_output():
     assert verdict.difference.index == (2, 0)
 
 
+def test_a_wrong_number_that_is_the_poison_by_chance_is_a_mismatch():
+    """Found by fuzzing: bf16 has 8 bits, and sums of large numbers meet any of its patterns."""
+    case = CASE.with_(formats=Formats("bf16", "bf16", "bf16"), data=Data("large", 1))
+    bench = Bench(case)
+    out = bench.memory.layout["out"]
+    bench.memory.allocations["out"][out.span][8:] = out.format.poison
+    assert bench.judge().kind is Kind.MISMATCH
+
+
 @pytest.mark.parametrize("element", [0, GUARD_ELEMENTS - 1, GUARD_ELEMENTS + 12, -1])
 @pytest.mark.parametrize("allocation", ["out", "x", "u"])
 def test_a_write_into_a_guard_zone_is_out_of_bounds(element, allocation):
