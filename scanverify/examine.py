@@ -23,7 +23,7 @@ from scanverify.verdict import (
 )
 
 #: PyPTO parses a tolerance from text; infinity is not among what it reads.
-LARGEST_TOLERANCE = 1e30
+LARGEST_TOLERANCE = 3e38
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ import textwrap
 import numpy as np
 import pytest
 
-from scanverify.case import Aliasing, Case, Data, PassSelection
+from scanverify.case import Aliasing, Case, Data, Formats, PassSelection
 from scanverify.examine import examine
 from scanverify.kernel import kernel_of
 from scanverify.simulators import simulators
 from scanverify.simulators.process import SimulatorUnavailable
-from scanverify.verdict import expectation, initial_memory
+from scanverify.verdict import Kind, expectation, initial_memory
 
 #: What a user's own script does: call the kernels, PyPTO writes the arguments back itself.
 BY_HAND = """
@@ -99,3 +99,13 @@ def test_without_the_workaround_the_self_test_refuses(monkeypatch, tmp_path):
     )
     with pytest.raises(SimulatorUnavailable, match="self-test failed"):
         simulators()["pypto"].open(60.0)
+
+
+def test_a_pass_may_move_large_numbers_as_far_as_their_bounds_reach(session):
+    """Found by fuzzing: the tolerance handed to PyPTO ended at 1e30, where bf16's had to go on."""
+    formats = Formats("bf16", "bf16", "bf16")
+    case = Case("recurrence", rows=2, width=15, formats=formats, data=Data("large", 0))
+    case = case.with_(passes=PassSelection.DEFAULT)
+    examination = examine(case, kernel_of(case), session)
+    assert examination.expected.pass_tolerance > 1e34
+    assert examination.verdict.kind is Kind.PASS
