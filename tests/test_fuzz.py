@@ -150,15 +150,21 @@ def test_machines_share_failing_examples_through_redis(kernel, redis_address):
 
 def another_unit_finds_it_at_once(kernel, corpus):
     """What one unit finds another finds in its first cases, also after somebody passed over it."""
-    finder = Unit(PROPERTY, kernel, first_seed=1, examples=100, corpus=corpus)
-    (failure,) = run_unit(asdict(finder))["failures"]
-    # too few cases to find it by chance
-    other = replace(finder, first_seed=7, examples=1)
-    assert not run_unit(asdict(replace(other, corpus="")))["failures"]
-    knows_it = replace(other, known=(failure["key"], *failure["met_as"]))
-    assert run_unit(asdict(knows_it))["failures"][0]["report"] is None
-    (again,) = run_unit(asdict(other))["failures"]
-    assert again["report"]["verdict"] == "mismatch"
+    # in a process of its own, as in a campaign: pytest's --hypothesis-seed turns databases off
+    with local_pool(1) as pool:
+
+        def failures(unit):
+            return pool.submit(run_unit, asdict(unit)).result()["failures"]
+
+        finder = Unit(PROPERTY, kernel, first_seed=1, examples=100, corpus=corpus)
+        (failure,) = failures(finder)
+        # too few cases to find it by chance
+        other = replace(finder, first_seed=7, examples=1)
+        assert not failures(replace(other, corpus=""))
+        knows_it = replace(other, known=(failure["key"], *failure["met_as"]))
+        assert failures(knows_it)[0]["report"] is None
+        (again,) = failures(other)
+        assert again["report"]["verdict"] == "mismatch"
 
 
 def test_a_corpus_does_not_grow_without_end(tmp_path):
