@@ -219,8 +219,12 @@ def test_a_killed_pool_process_loses_nothing(tmp_path, kernel):
 
 
 def test_ctrl_c_writes_the_report_and_ends(tmp_path, kernel):
-    command = [sys.executable, "-m", "scanverify.cli", *fuzz(tmp_path, kernel)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    # a shell's background jobs ignore Ctrl-C, and pytest may be one
+    start = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    command = f"{start}; import sys; from scanverify.cli import main; sys.exit(main(sys.argv[1:]))"
+    with subprocess.Popen(
+        [sys.executable, "-c", command, *fuzz(tmp_path, kernel)], stdout=subprocess.PIPE, text=True
+    ) as process:
         for line in process.stdout:
             if line.startswith("NEW"):
                 break
