@@ -249,6 +249,9 @@ class Quantity:
 
         ``carry``, of shape ``[1, 1]``, goes to the first row. One rounding an element.
         """
+        if self.value.shape[1] == 0:
+            # rows of nothing have no last element, and nothing to add it to
+            return self
         before = carry.chain(self[:, -1], fmt, name)[:-1]
         return self.plus(before[:, None], fmt, name)
 

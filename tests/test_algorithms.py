@@ -66,3 +66,12 @@ def test_two_bytes_of_accumulation_are_seen():
         case = Case("scanu", rows=4, width=16, formats=formats, data=Data("normal", 1))
         bounds.append(expectation(case, bundled_kernels()["scanu"]).bound.max())
     assert bounds[1] > 1000 * bounds[0]
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (3, 0), (0, 0)], ids=str)
+@pytest.mark.parametrize("name", sorted(bundled_kernels()))
+def test_a_bound_of_nothing_is_nothing(name, shape):
+    kernel = bundled_kernels()[name]
+    case = Case(name, kernel.simulator, *shape).with_(inclusive=is_inclusive(kernel))
+    if kernel.inexpressible(case) is None:
+        assert expectation(case, kernel).bound.shape == shape
