@@ -233,7 +233,7 @@ class Quantity:
             exact = fits[k] and before == 0.0
             if not exact and adds[k - 1] and (magnitude[k - 1] != 0 or error != 0):
                 roundings[k] = self.law.rounding(reach, fmt.unit_roundoff)
-            if not exact and reach > fmt.max_finite:
+            if reach > fmt.max_finite:
                 roundings[k] = np.inf
             if not math.isfinite(value[k]):
                 roundings[k] = 0.0

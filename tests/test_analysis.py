@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from scanverify.analysis import LIKELY, RIGOROUS, Quantity, gamma, quantum_of
@@ -168,11 +168,17 @@ def test_subnormal_roundings_spread_under_the_likely_law_too():
 
 @settings(max_examples=200)
 @given(
-    st.lists(st.floats(-1e4, 1e4, width=16), min_size=2, max_size=12),
+    st.lists(
+        # sums of few bits that leave fp16's range, and come back, are among them
+        st.floats(-1e4, 1e4, width=16) | st.sampled_from((-32768.0, 16384.0, 32768.0)),
+        min_size=2,
+        max_size=12,
+    ),
     st.sampled_from((FP32, FP16, BF16)),
     st.sampled_from((RIGOROUS, LIKELY)),
     st.sampled_from((FP16, BF16, None)),
 )
+@example([32768.0, 32768.0, -32768.0], FP16, RIGOROUS, None)
 def test_a_chain_is_one_addition_after_another(numbers, fmt, law, widened_to):
     known = Quantity.known(np.array(numbers), FP32, law)
     # errors that come in, or none at all
