@@ -238,20 +238,13 @@ class Quantity:
             if not math.isfinite(value[k]):
                 roundings[k] = 0.0
             error = self.law.combine(before, float(roundings[k]))
-        grown = self.law.running(roundings)
-        terms = dict(inherited)
-        terms[name] = self.law.combine(terms[name], grown) if name in terms else grown
-        rounded = replace(totals, held_in=fmt, terms=terms)
-        return replace(rounded, peak=max(joined.peak, _largest_finite(rounded.error)))
+        return totals._with_error(self.law.running(roundings), fmt, name)
 
     def carried_down(self, carry: Quantity, fmt: Format, name: str) -> Quantity:
         """Going down the rows of ``[R, S]``: each plus the last element of the finished row above.
 
         ``carry``, of shape ``[1, 1]``, goes to the first row. One rounding an element.
         """
-        if self.value.shape[1] == 0:
-            # rows of nothing have no last element, and nothing to add it to
-            return self
         before = carry.chain(self[:, -1], fmt, name)[:-1]
         return self.plus(before[:, None], fmt, name)
 
@@ -341,12 +334,16 @@ class Quantity:
         return replace(spread, value=np.where(np.isfinite(plain), spread.value, plain))
 
     def _rounding(self, error: FloatArray, reach: FloatArray, fmt: Format, name: str) -> Quantity:
-        """This quantity with one more error term; ``reach`` bounds what has to fit ``fmt``."""
+        """This quantity rounded to ``fmt``; ``reach`` bounds what has to fit it."""
         error = np.where(self._sums_are_exact(fmt), 0.0, error)
         # past the format's range nothing can be promised
         error = np.where(reach > fmt.max_finite, np.inf, error)
         # a NaN or an infinity is compared by what it is, not by a distance
         error = np.where(np.isfinite(self.value), error, 0.0)
+        return self._with_error(error, fmt, name)
+
+    def _with_error(self, error: FloatArray, fmt: Format, name: str) -> Quantity:
+        """This quantity in ``fmt``, with one more error term."""
         terms = dict(self.terms)
         terms[name] = self.law.combine(terms[name], error) if name in terms else error
         rounded = replace(self, held_in=fmt, terms=terms)

@@ -22,9 +22,6 @@ from scanverify.verdict import (
     judge,
 )
 
-#: PyPTO parses a tolerance from text; infinity is not among what it reads.
-LARGEST_TOLERANCE = 3e38
-
 
 @dataclass(frozen=True)
 class Contradiction:
@@ -67,8 +64,7 @@ def examine(case: Case, kernel: Kernel, session: Session) -> Examination:
         raise CaseError(f"The kernel {kernel.name} cannot express this case: {reason}.")
     expected = expectation(case, kernel)
     before = initial_memory(case, kernel, expected)
-    tolerance = min(expected.pass_tolerance, LARGEST_TOLERANCE)
-    outcome = session.run(case, kernel, before, tolerance)
+    outcome = session.run(case, kernel, before, expected.pass_tolerance)
     return Examination(case, kernel, expected, outcome, judge(expected, before, outcome))
 
 

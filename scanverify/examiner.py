@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from scanverify.case import Case
-from scanverify.examine import LARGEST_TOLERANCE, Examination, examine, examine_twice
+from scanverify.examine import Examination, examine, examine_twice
 from scanverify.kernel import Kernel
 from scanverify.known_defects import known_defect
 from scanverify.simulators import Session
@@ -134,7 +134,7 @@ class Examiner:
             examination.case,
             examination.kernel,
             initial_memory(examination.case, examination.kernel, expected),
-            min(expected.pass_tolerance, LARGEST_TOLERANCE),
+            expected.pass_tolerance,
             None if verdict.difference is None or of_a_pass else verdict.difference.index,
         )
         outcome = replace(examination.outcome, origin=origin)

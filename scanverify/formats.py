@@ -61,6 +61,11 @@ class Format:
         pattern: np.generic = np.array([self.poison_bits], dtype=unsigned).view(self.dtype)[0]
         return pattern
 
+    @property
+    def poison_value(self) -> float:
+        """The number that the poison is."""
+        return float(self.decode(np.array([self.poison]))[0])
+
     @cached_property
     def _is_numpys_own(self) -> bool:
         """Whether numpy's conversion to the dtype is this format's rounding."""

@@ -75,6 +75,7 @@ class Kernel(Protocol):
         """``out`` of shape ``[rows, width]``, by the kernel's own steps on ``inputs``.
 
         ``inputs`` holds ``x`` and ``decay`` (``[rows, width]``) and ``carry`` (``[1, 1]``).
+        Not asked of an empty case.
         """
 
 

@@ -11,11 +11,8 @@ import ast
 import re
 from importlib import resources
 
-import numpy as np
-
-from scanverify.examine import LARGEST_TOLERANCE, Contradiction, Examination
+from scanverify.examine import Contradiction, Examination
 from scanverify.formats import FloatArray
-from scanverify.memory import Buffer
 from scanverify.simulators import simulators
 from scanverify.simulators.session import PASSES
 from scanverify.simulators.source import TORCH_DTYPES
@@ -255,11 +252,11 @@ def reproducer(examination: Examination, title: str) -> str | None:
         # two systems of one name, which no interpreter has both of
         return None
     program = kernel.program(case)
+    source = _plain_source(program.source)
     found = ", ".join(f"{k} {v}" for k, v in examination.outcome.environment.versions.items())
     needs = simulator.requirements
     bound = expected.likely if kind is Kind.SUSPECT else expected.bound
     passes = ["CodegenPreproc"] if case.task_graph else PASSES[case.passes]
-    tolerance = min(expected.pass_tolerance, LARGEST_TOLERANCE)
     against = "" if other is None else f"Against:  {other.case}\n"
     head = (
         f'"""{_in_a_docstring(title)}\n\n'
@@ -276,7 +273,7 @@ def reproducer(examination: Examination, title: str) -> str | None:
         + "\n\n"
         + _memory(examination)
         + f"PASSES = {passes}\n"
-        + f"TOLERANCE = {tolerance!r}\n"
+        + f"TOLERANCE = {expected.pass_tolerance!r}\n"
         + f"TASK_GRAPH = {case.task_graph}\n"
         + f"TAKES = {takes!r}\n"
         + f"HANGS = {kind is Kind.TIME_OUT}\n"
@@ -284,15 +281,16 @@ def reproducer(examination: Examination, title: str) -> str | None:
         + f"RUNS = {5 if kind is Kind.NON_DETERMINISTIC else 1}\n"
     )
     if contradiction is None:
+        read_only = [b.name for b in kernel.layout(case).buffers if not b.role.is_written]
         numbers += (
+            f"READ_ONLY = {read_only}\n"
             "# the scan, computed in float64, and how far off each element may be\n"
             f"EXPECTED = {_numbers(expected.value)}\n"
             f"BOUND = {_numbers(bound)}\n"
         )
     else:
-        numbers += _law(contradiction, _plain_source(program.source))
+        numbers += _law(contradiction, source)
     parts = [head, _FUTURE if _FUTURE in program.source else "", _IMPORTS]
-    source = _plain_source(program.source)
     parts += ["\n# -- the program ", "-" * 78, "\n\n", source, "\n", numbers]
     parts += [
         "\n\n# -- how it is run ",
@@ -320,7 +318,9 @@ def _memory(examination: Examination, prefix: str = "") -> str:
     for base, group in layout.groups().items():
         size = max(b.offset + b.elements for b in group)
         dtype = TORCH_DTYPES[group[0].format.name]
-        allocations.append(f"    {base!r}: ({dtype!r}, {size}, {_poison(group[0])}),\n")
+        allocations.append(
+            f"    {base!r}: ({dtype!r}, {size}, {group[0].format.poison_value!r}),\n"
+        )
     buffers = [
         f"    {b.name!r}: ({b.base!r}, {b.offset}, {list(b.shape)}),\n" for b in layout.buffers
     ]
@@ -329,7 +329,6 @@ def _memory(examination: Examination, prefix: str = "") -> str:
         for b in layout.buffers
         if b.role.is_read_first
     ]
-    read_only = [b.name for b in layout.buffers if not b.role.is_written]
     steps = [(s.function, list(s.arguments)) for s in kernel.program(case).steps]
     return "".join(
         (
@@ -341,7 +340,6 @@ def _memory(examination: Examination, prefix: str = "") -> str:
             f"}}\n{prefix}VALUES = {{\n",
             *values,
             "}\n",
-            f"{prefix}READ_ONLY = {read_only}\n",
             f"{prefix}STEPS = {steps}\n",
         )
     )
@@ -402,10 +400,6 @@ def _embedded(file: str, package: str = "scanverify.simulators") -> str:
 
 def _in_a_docstring(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"""', "'''")
-
-
-def _poison(buffer: Buffer) -> str:
-    return repr(float(buffer.format.decode(np.array([buffer.format.poison]))[0]))
 
 
 def _numbers(values: FloatArray) -> str:

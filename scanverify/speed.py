@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 
 from scanverify.case import Case, Data, Formats, PassSelection, case_from_json, case_to_json
-from scanverify.examine import LARGEST_TOLERANCE
 from scanverify.fuzz import resident_of_all
 from scanverify.kernel import Kernel, bundled_kernels, kernel_of
 from scanverify.report import Report
@@ -179,8 +178,7 @@ def timed(case: Case, kernel: Kernel, session: Session) -> dict[str, float]:
     expected = expectation(case, kernel)
     oracle = time.perf_counter()
     before = initial_memory(case, kernel, expected)
-    tolerance = min(expected.pass_tolerance, LARGEST_TOLERANCE)
-    outcome = session.run(case, kernel, before, tolerance)
+    outcome = session.run(case, kernel, before, expected.pass_tolerance)
     ran = time.perf_counter()
     verdict = judge(expected, before, outcome)
     ended = time.perf_counter()

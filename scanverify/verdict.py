@@ -23,6 +23,9 @@ from scanverify.oracle import scanned
 from scanverify.ordering import Place, find_conflicts
 from scanverify.outcome import Outcome, PassResult, Stage, Status
 
+#: PyPTO parses a tolerance from text; infinity is not among what it reads.
+LARGEST_TOLERANCE = 3e38
+
 
 class Kind(enum.Enum):
     """What can be said of one run."""
@@ -120,7 +123,8 @@ class Expectation:
         tensors, intermediate ones too, with one absolute tolerance; the largest bound counts,
         be it of ``out`` or of anything on the way there.
         """
-        return 2.0 * max(self.peak, float(np.max(self.bound, initial=0.0)))
+        tolerance = 2.0 * max(self.peak, float(np.max(self.bound, initial=0.0)))
+        return min(tolerance, LARGEST_TOLERANCE)
 
 
 @dataclass(frozen=True)
@@ -191,6 +195,9 @@ def _analysed(
     case: Case, kernel: Kernel, x: FloatArray, decay: FloatArray, carry_in: float, law: Law
 ) -> Quantity:
     in_format, accumulate, _ = case.formats.triple
+    if x.size == 0:
+        # nothing is computed, so no algorithm has to say how
+        return Quantity.known(x, in_format, law)
     return kernel.dataflow(
         case,
         {
@@ -331,7 +338,7 @@ def _still_poison(
     stored, fmt = after.stored("out"), after.layout["out"].format
     finite = np.abs(expected.x[np.isfinite(expected.x)])
     reach = float(np.sum(finite)) + abs(expected.carry_in)
-    if float(np.abs(fmt.decode(np.array([fmt.poison])))[0]) <= 4.0 * reach:
+    if abs(fmt.poison_value) <= 4.0 * reach:
         return np.zeros(stored.shape, dtype=np.bool_)
     unsigned = f"u{stored.dtype.itemsize}"
     poison = np.array([fmt.poison]).view(unsigned)[0]

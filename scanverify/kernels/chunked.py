@@ -37,7 +37,7 @@ class ChunkedScan(PyptoScan):
             sums[a:b].carried_down(inputs["carry"], accumulate, "carry chain")
             for a, b in self.chunks(case)
         ]
-        return Quantity.concatenate(parts or [sums]).rounded(output, "output rounding")
+        return Quantity.concatenate(parts).rounded(output, "output rounding")
 
     def body(self, case: Case) -> list[str]:
         """One matmul for all; a carry and a loop for each chunk."""

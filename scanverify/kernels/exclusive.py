@@ -36,8 +36,6 @@ class ExclusiveScan(PyptoScan):
     def dataflow(self, case: Case, inputs: Mapping[str, Quantity]) -> Quantity:
         """Row sums, the chain through out's last element and x's, the output rounding."""
         _, accumulate, output = case.formats.triple
-        if case.width == 0:
-            return inputs["x"]
         sums = inputs["x"].triangular_sums(cube_format(accumulate), "row sums", inclusive=False)
         sums = sums.rounded(accumulate, "temporary")
         last_x = inputs["x"][:, -1:].rounded(accumulate, "widening")

@@ -43,7 +43,7 @@ class MCScan(PyptoScan):
             block = sums[start:stop].carried_down(nothing, accumulate, "block carry")
             parts.append(block.plus(offset, accumulate, "block offset"))
             offset = offset.plus(block[-1:, -1:], accumulate, "block totals")
-        return Quantity.concatenate(parts or [sums]).rounded(output, "output rounding")
+        return Quantity.concatenate(parts).rounded(output, "output rounding")
 
     def body(self, case: Case) -> list[str]:
         """Phase one: a loop for each block. Phase two: the totals, and another loop for each."""

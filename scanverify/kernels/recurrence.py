@@ -59,7 +59,7 @@ class Recurrence(PyptoScan):
                 states.append(local.plus(share, accumulate, "state addition"))
             first = states[-1]
             rows += states
-        return (Quantity.stack(rows) if rows else x).rounded(output, "output rounding")
+        return Quantity.stack(rows).rounded(output, "output rounding")
 
     def body(self, case: Case) -> list[str]:
         """One loop for each chunk."""

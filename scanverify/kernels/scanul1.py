@@ -64,7 +64,7 @@ class ScanUL1(PyptoScan):
             finished = inside.plus(running, accumulate, "carry chain")
             running = finished[-1:, -1:]
             parts.append(finished)
-        return Quantity.concatenate(parts or [x]).rounded(output, "output rounding")
+        return Quantity.concatenate(parts).rounded(output, "output rounding")
 
     def body(self, case: Case) -> list[str]:
         """The tiles one after another, each with its own statements."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,28 +52,22 @@ def origin_of_element(
                 last = row
     if last is None:
         return None
-    texts = sorted(output.glob(f"Pass_*_{FIRST_PASS}/Before_*_{last['verifyType']}.tifwkgr"))
-    return _told(
-        AS_WRITTEN,
-        last["verifyType"],
-        last["loopInfo"],
-        f"{last['opCode']} {last['opMagic']}",
-        _statements(texts[0]) if texts else [],
-        lambda statement: statement.number == last["opMagic"],
-    )
+    function, number = last["verifyType"], last["opMagic"]
+    statements = _statements(_lines(output, f"Pass_*_{FIRST_PASS}/Before_*_{function}.tifwkgr"))
+    its = [s for s in statements if s.number == number]
+    operation = f"{last['opCode']} {number}"
+    return _told(AS_WRITTEN, function, last["loopInfo"], operation, statements, its)
 
 
 def origin_of_output(
     output: Path, graph: str, function: str, iteration: str, name: str
 ) -> dict[str, Any]:
     """What makes the output ``name`` (``output0``, say) of a function in the graph after a pass."""
-    texts = sorted(output.glob(f"{graph}/After_*_{function}.tifwkgr"))
-    tensor = _outcast(texts[0], name.removeprefix("output")) if texts else None
-    statements = _statements(texts[0]) if texts else []
-    makers = [s for s in statements if tensor in s.results]
-    operation = f"{makers[-1].operation} {makers[-1].number}" if makers else ""
-    wanted = makers[-1:]
-    return _told(graph, function, iteration, operation, statements, lambda s: s in wanted)
+    lines = _lines(output, f"{graph}/After_*_{function}.tifwkgr")
+    statements, tensor = _statements(lines), _outcast(lines, name.removeprefix("output"))
+    its = [s for s in statements if tensor in s.results][-1:]
+    operation = f"{its[0].operation} {its[0].number}" if its else ""
+    return _told(graph, function, iteration, operation, statements, its)
 
 
 def _covers(row: dict[str, str], element: tuple[int, int]) -> bool:
@@ -92,9 +85,15 @@ def _integers(text: str) -> list[int]:
     return [int(part) for part in text.strip("[]").split(",")]
 
 
-def _statements(path: Path) -> list[_Statement]:
+def _lines(output: Path, pattern: str) -> list[str]:
+    """The lines of the graph that a pattern names; none where PyPTO has left it out."""
+    texts = sorted(output.glob(pattern))
+    return texts[0].read_text(errors="replace").splitlines() if texts else []
+
+
+def _statements(lines: list[str]) -> list[_Statement]:
     found, place = [], ""
-    for line in path.read_text(errors="replace").splitlines():
+    for line in lines:
         comment = _COMMENT.match(line)
         if comment is not None:
             place = f"{Path(comment['path']).name}:{comment['line']}"
@@ -116,8 +115,8 @@ def _statements(path: Path) -> list[_Statement]:
     return found
 
 
-def _outcast(path: Path, position: str) -> str | None:
-    for line in path.read_text(errors="replace").splitlines():
+def _outcast(lines: list[str], position: str) -> str | None:
+    for line in lines:
         found = _OUTCAST.match(line)
         if found is not None and found["position"] == position:
             return found["tensor"]
@@ -130,10 +129,10 @@ def _told(
     iteration: str,
     operation: str,
     statements: list[_Statement],
-    is_it: Callable[[_Statement], bool],
+    its: list[_Statement],
 ) -> dict[str, Any]:
-    """The origin as plain data: the statement and those that made its operands, in their order."""
-    chosen = [s for s in statements if is_it(s)]
+    """The origin as plain data: its statement and those that made the operands, in their order."""
+    chosen = list(its)
     for statement in chosen:
         if len(chosen) >= MOST_STATEMENTS:
             break

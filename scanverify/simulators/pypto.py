@@ -66,8 +66,8 @@ class PyptoSession(WorkerSession):
         # with every pass compared the first one shows, where all their graphs can be interpreted
         wanted = [job["passes"]] if element is not None else [["all"], job["passes"]]
         for passes in wanted:
-            arrays = {name: array.copy() for name, array in before.allocations.items()}
-            answer = self._worker.submit({**job, "passes": passes}, arrays, self._timeout)
+            chosen = {**job, "passes": passes}
+            answer = self._worker.submit(chosen, before.allocations, self._timeout)
             told = (answer.reply or {}).get("origin")
             if told is not None:
                 return Origin(**{**told, "lines": tuple(told.get("lines", ()))})

@@ -12,6 +12,7 @@ from scanverify.kernel import Kernel, Program, Step
 from scanverify.memory import Layout, Memory
 from scanverify.ordering import Access, Task
 from scanverify.outcome import Environment, Origin, Outcome, PassResult, Rejection, Stage, Status
+from scanverify.simulators.frames import Arrays
 from scanverify.simulators.process import Answer, Worker
 
 PASSES: dict[PassSelection, list[str] | None] = {
@@ -63,8 +64,8 @@ class WorkerSession:
             "tolerance": 0.0,
             "task_graph": False,
         }
-        flat = {name: array.reshape(-1) for name, array in start.items()}
-        answer = self._worker.submit(job, dict(flat), timeout)
+        flat: Arrays = {name: array.reshape(-1) for name, array in start.items()}
+        answer = self._worker.submit(job, flat, timeout)
         right = (
             answer.reply is not None
             and answer.reply.get("status") == "completed"
@@ -93,8 +94,7 @@ class WorkerSession:
     def run(self, case: Case, kernel: Kernel, before: Memory, tolerance: float) -> Outcome:
         """Run ``case``'s program on a copy of ``before``."""
         job = job_of(kernel.program(case), before.layout, case, tolerance)
-        arrays = {name: array.copy() for name, array in before.allocations.items()}
-        answer = self._worker.submit(job, arrays, self._timeout)
+        answer = self._worker.submit(job, before.allocations, self._timeout)
         return _outcome(answer, before.layout, self.environment, self._timeout)
 
     def origin(
