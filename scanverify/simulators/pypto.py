@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
 from scanverify.case import Case
 from scanverify.kernel import Kernel
 from scanverify.memory import Memory
 from scanverify.outcome import Origin
+from scanverify.simulators.own_heap import in_huge_pages
 from scanverify.simulators.process import SimulatorUnavailable, Worker
 from scanverify.simulators.session import WorkerSession, job_of
 
@@ -44,7 +47,8 @@ class PyptoInterpreter:
 
     def open(self, timeout: float = 120.0) -> PyptoSession:
         """Start a worker and have it prove itself on a known scan."""
-        return PyptoSession(self.name, Worker("pypto_runner"), timeout)
+        worker = Worker("pypto_runner", environment=in_huge_pages(os.environ))
+        return PyptoSession(self.name, worker, timeout)
 
 
 class PyptoSession(WorkerSession):

@@ -30,6 +30,8 @@ from scanverify.simulators.worker import SetupError
 
 #: The versions whose JIT path zeroes its inputs, see :func:`_hand_over_the_real_inputs`.
 ZEROES_ITS_INPUTS = ("0.2.0",)
+#: PyPTO's compiler is all small objects; see :mod:`scanverify.simulators.own_heap`.
+OWN_HEAP = True
 _ADDRESS = re.compile(r"\s*\[0x[0-9a-f]+\]")
 _STACK_LINE = re.compile(r"\(\+0x[0-9a-f]+\)|\.so(\.\d+)*\(|\+0x[0-9a-f]+\)")
 #: What the interpreter's own errors say; compilation and execution are one call to PyPTO.

@@ -12,7 +12,8 @@ A runner is a module ``scanverify.simulators.RUNNER`` with
   raises :class:`SetupError` when it cannot be had;
 - ``run(job, arrays, directory) -> (reply, arrays)``: answer one job in a directory of its own,
   which is the current one and lies in ``scratch``; a reply with ``"retire": true`` is the
-  child's last.
+  child's last;
+- perhaps ``OWN_HEAP = True``: answer the jobs in a thread with a heap of its own.
 
 Standard library and numpy, beside what the runner imports.
 """
@@ -30,10 +31,12 @@ import shutil
 import signal
 import sys
 import traceback
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from scanverify.simulators.frames import FrameError, encode_frame, read_frame, write_all
+from scanverify.simulators.own_heap import in_a_fresh_heap
 
 EXIT_END_OF_JOBS = 0
 EXIT_RETIRED = 10
@@ -76,10 +79,11 @@ def _serve(runner: Any, jobs: int, replies: int, scratch: Path) -> int:
 
 def _child(runner: Any, jobs: int, replies: int, scratch: Path, memory_limit: int) -> None:
     status = 1
+    serve = partial(_serve, runner, jobs, replies, scratch)
     try:
         if memory_limit:
             resource.setrlimit(resource.RLIMIT_DATA, (memory_limit, memory_limit))
-        status = _serve(runner, jobs, replies, scratch)
+        status = in_a_fresh_heap(serve) if getattr(runner, "OWN_HEAP", False) else serve()
     except BaseException:
         traceback.print_exc()
     finally:
