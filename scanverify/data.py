@@ -8,6 +8,7 @@ so that the oracle and the kernel start from the very same numbers.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -113,6 +114,25 @@ RANDOM_DISTRIBUTIONS = ("normal", "uniform", "wide_range", "cancellation")
 FINITE_DISTRIBUTIONS = tuple(name for name in DISTRIBUTIONS if name != "special")
 #: Distributions whose sums are representable for as long as they stay in range.
 INTEGER_DISTRIBUTIONS = ("small_integers", "ones", "sparse_integers", "distinct_integers")
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """What a run starts from: ``x`` and ``decay``, float64 ``[rows, width]``, and the carry-in.
+
+    All are values of the formats that the kernel is given them in; ``decay`` is 1 where nothing
+    decays.
+    """
+
+    x: FloatArray
+    decay: FloatArray
+    carry_in: float
+
+
+def inputs_of(case: Case, *, decayed: bool) -> Inputs:
+    """The inputs of a case; raises :class:`CaseError` as :func:`input_values` does."""
+    x = input_values(case)
+    return Inputs(x, decay_values(case) if decayed else np.ones_like(x), carry_in_value(case))
 
 
 def input_values(case: Case) -> FloatArray:

@@ -133,7 +133,7 @@ class Examiner:
         origin = examiner._session.origin(
             examination.case,
             examination.kernel,
-            initial_memory(examination.case, examination.kernel, expected),
+            initial_memory(examination.case, examination.kernel, expected.inputs),
             expected.pass_tolerance,
             None if verdict.difference is None or of_a_pass else verdict.difference.index,
         )

@@ -8,8 +8,10 @@ guard zones before and behind every allocation included.
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -58,7 +60,7 @@ class Buffer:
     @property
     def elements(self) -> int:
         """How many elements the buffer has."""
-        return int(np.prod(self.shape, dtype=np.int64))
+        return math.prod(self.shape)
 
     @property
     def span(self) -> slice:
@@ -74,10 +76,11 @@ class Layout:
     buffers: tuple[Buffer, ...]
 
     def __post_init__(self) -> None:
-        for base, group in self.groups().items():
-            if len({b.format for b in group}) > 1:
+        for base, group in self.groups.items():
+            if any(b.format != group[0].format for b in group):
                 raise ValueError(f"the buffers in allocation {base!r} differ in format")
 
+    @cached_property
     def groups(self) -> dict[str, list[Buffer]]:
         """The buffers of each allocation."""
         groups: dict[str, list[Buffer]] = {}
@@ -94,7 +97,7 @@ class Layout:
         Values go in buffer by buffer, so of two overlapping ones the later wins.
         """
         memory: dict[str, Storage] = {}
-        for base, group in self.groups().items():
+        for base, group in self.groups.items():
             size = max(b.offset + b.elements for b in group)
             fmt = group[0].format
             memory[base] = np.full(size + 2 * GUARD_ELEMENTS, fmt.poison, dtype=fmt.dtype)
@@ -127,6 +130,24 @@ class Memory:
             for base, mine in self.allocations.items()
         )
 
+    def is_spared_by(self, after: Memory) -> bool:
+        """Whether all that no buffer is written to is as it was: guard zones, gaps and inputs.
+
+        Where it is, :meth:`outside_writes` and :meth:`clobbered_inputs` have nothing to tell.
+        """
+        for base, group in self.layout.groups.items():
+            old, new = self.allocations[base], after.allocations[base]
+            start = 0
+            for span in sorted(
+                (b.span for b in group if b.role.is_written), key=lambda span: span.start
+            ):
+                if old[start : span.start].tobytes() != new[start : span.start].tobytes():
+                    return False
+                start = max(start, span.stop)
+            if old[start:].tobytes() != new[start:].tobytes():
+                return False
+        return True
+
     def outside_writes(self, after: Memory) -> list[tuple[str, int]]:
         """Elements that changed where the kernel had no right to write.
 
@@ -135,7 +156,7 @@ class Memory:
         Inputs are not counted: see :meth:`clobbered_inputs`.
         """
         found = []
-        for base, group in self.layout.groups().items():
+        for base, group in self.layout.groups.items():
             old, new = _bits(self.allocations[base]), _bits(after.allocations[base])
             changed = old != new
             for buffer in group:
@@ -146,7 +167,7 @@ class Memory:
     def clobbered_inputs(self, after: Memory) -> list[tuple[str, int]]:
         """(input buffer, flat element index) of inputs that changed under no written alias."""
         found = []
-        for base, group in self.layout.groups().items():
+        for base, group in self.layout.groups.items():
             changed = _bits(self.allocations[base]) != _bits(after.allocations[base])
             for buffer in group:
                 if buffer.role.is_written:

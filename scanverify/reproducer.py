@@ -313,9 +313,9 @@ def _memory(examination: Examination, prefix: str = "") -> str:
     """The buffers of a run, what is in them at the start, and its steps, as constants."""
     case, kernel = examination.case, examination.kernel
     layout = kernel.layout(case)
-    before = initial_memory(case, kernel, examination.expected)
+    before = initial_memory(case, kernel, examination.expected.inputs)
     allocations = []
-    for base, group in layout.groups().items():
+    for base, group in layout.groups.items():
         size = max(b.offset + b.elements for b in group)
         dtype = TORCH_DTYPES[group[0].format.name]
         allocations.append(

@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -28,10 +29,18 @@ from scanverify.fuzz import resident_of_all
 from scanverify.kernel import Kernel, bundled_kernels, kernel_of
 from scanverify.report import Report
 from scanverify.simulators import Session, simulators
+from scanverify.simulators.own_heap import in_huge_pages
 from scanverify.simulators.session import job_of
 from scanverify.strategies import Limits
 from scanverify.strategies import cases as cases_of
-from scanverify.verdict import Kind, expectation, initial_memory, judge
+from scanverify.verdict import (
+    Expectation,
+    Kind,
+    expectation,
+    initial_memory,
+    inputs_for,
+    judge,
+)
 
 KERNELS = ("scanu", "scanu_split", "reverse", "row_scans")
 SHAPES = ((1, 16), (4, 16), (8, 33), (16, 64))
@@ -95,9 +104,11 @@ class Bare:
 
     It loads PyPTO as scanverify's worker does (the calculator from its cache, the inputs handed
     over), and is told the same programs and numbers; it reads no result back and judges nothing.
+    ``huge_pages``: its memory lies in them, as the worker's does.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, huge_pages: bool = False) -> None:
+        variables = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
         code = "from scanverify.speed import bare_main; bare_main()"
         self._process = subprocess.Popen(
             [sys.executable, "-c", code],
@@ -105,7 +116,7 @@ class Bare:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
-            env={**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"},
+            env=in_huge_pages(variables) if huge_pages else variables,
         )
 
     def seconds(self, case: Case, how: How = How.SHORT) -> float:
@@ -137,7 +148,7 @@ def bare_main() -> None:
         how, _, text = line.partition(" ")
         case = case_from_json(text)
         kernel = kernel_of(case)
-        before = initial_memory(case, kernel, expectation(case, kernel))
+        before = initial_memory(case, kernel, inputs_for(case, kernel))
         job = job_of(kernel.program(case), before.layout, case, 0.0)
         arrays = {name: array.copy() for name, array in before.allocations.items()}
         directory = Path(tempfile.mkdtemp(dir=scratch.path))
@@ -169,28 +180,48 @@ def _call(function: Any, tensors: list[Any], how: How) -> None:
     function(*tensors)
 
 
+#: What the oracle and the bound take while the simulator works; no part of the whole.
+BESIDE = "oracle and bound, beside it"
+
 # -- (b) and where its time goes -------------------------------------------------
 
 
 def timed(case: Case, kernel: Kernel, session: Session) -> dict[str, float]:
-    """One whole examination, its seconds by what they were spent on."""
+    """One whole examination, as :func:`scanverify.examine.examine` makes it, and its seconds.
+
+    "oracle and bound" is what they hold the case up: nothing, where they are worked out while
+    the simulator works; "beside it" is then what they take.
+    """
+    compares = case.passes is not PassSelection.NONE
+    spent = 0.0
+
+    @cache
+    def expected() -> Expectation:
+        nonlocal spent
+        began = time.perf_counter()
+        worked_out = expectation(case, kernel, inputs).ready()
+        spent = time.perf_counter() - began
+        return worked_out
+
     started = time.perf_counter()
-    expected = expectation(case, kernel)
-    oracle = time.perf_counter()
-    before = initial_memory(case, kernel, expected)
-    outcome = session.run(case, kernel, before, expected.pass_tolerance)
+    inputs = inputs_for(case, kernel)
+    before = initial_memory(case, kernel, inputs)
+    tolerance = expected().pass_tolerance if compares else 0.0
+    outcome = session.run(case, kernel, before, tolerance, expected)
     ran = time.perf_counter()
-    verdict = judge(expected, before, outcome)
+    verdict = judge(expected(), before, outcome)
     ended = time.perf_counter()
     if verdict.kind is not Kind.PASS:
         raise RuntimeError(f"a case of the benchmark is not right: {case}: {verdict.summary}")
+    held_up = spent if compares else 0.0
     inside = sum(outcome.seconds.values())
     return {
-        "oracle and bound": oracle - started,
+        "oracle and bound": held_up,
         **{name.replace("_", " "): value for name, value in outcome.seconds.items()},
-        "transport": ran - oracle - inside,
+        "transport": ran - started - held_up - inside,
         "verdict": ended - ran,
         "in all": ended - started,
+        BESIDE: spent - held_up,
     }
 
 
@@ -208,13 +239,35 @@ def _share(plain: Sequence[str]) -> tuple[float, float]:
         session.close()
 
 
+def dealt(cases: Sequence[Case], shares: int) -> list[list[Case]]:
+    """Cases in shares that take about the same time: like shapes and kernels go to all in turn."""
+    in_turn = [
+        (k + k // len(SHAPES) + k // (len(SHAPES) * len(KERNELS))) % shares
+        for k in range(len(cases))
+    ]
+    return [
+        [case for case, share in zip(cases, in_turn, strict=True) if share == mine]
+        for mine in range(shares)
+    ]
+
+
 def in_processes(cases: Sequence[Case], processes: int) -> Way:
     """(c): the cases dealt out to so many workers; from the first start to the last end."""
-    texts = [case_to_json(case) for case in cases]
+    shares = [[case_to_json(case) for case in share] for share in dealt(cases, processes)]
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        spans = list(pool.map(_share, [texts[k::processes] for k in range(processes)]))
+        spans = list(pool.map(_share, shares))
     seconds = max(end for _, end in spans) - min(start for start, _ in spans)
     return Way(f"(c) scanverify, {processes} workers", len(cases), seconds)
+
+
+def one_and_two(cases: Sequence[Case]) -> tuple[Way, Way]:
+    """The same cases with one worker and with two, one after the other."""
+    return in_processes(cases, 1), in_processes(cases, 2)
+
+
+def together(ways: Sequence[Way]) -> Way:
+    """Several measurements of one way, as one."""
+    return Way(ways[0].name, sum(w.cases for w in ways), sum(w.seconds for w in ways))
 
 
 def process_per_case(cases: Sequence[Case]) -> Way:
@@ -265,7 +318,7 @@ def two_at_once(cases: Sequence[Case]) -> float:
         alone = time.perf_counter() - started
         with ThreadPoolExecutor(2) as pool:
             started = time.perf_counter()
-            list(pool.map(go, bare, (cases[::2], cases[1::2])))
+            list(pool.map(go, bare, dealt(cases, 2)))
             return alone / (time.perf_counter() - started)
     finally:
         for one in bare:
@@ -296,11 +349,7 @@ def drawing_seconds(draws: int = 200) -> float:
 
 
 def oracle_seconds_warm(cases: Sequence[Case]) -> float:
-    """Seconds a case that oracle and bound take in a loop of their own.
-
-    Between two cases the simulator's work pushes everything else out of the processor's caches;
-    the difference to the time measured there is what that costs.
-    """
+    """Seconds a case that oracle and bound take in a loop of their own."""
     pairs = [(case, kernel_of(case)) for case in cases]
     seconds = 0.0
     for _ in range(2):
@@ -311,37 +360,67 @@ def oracle_seconds_warm(cases: Sequence[Case]) -> float:
     return seconds / len(pairs)
 
 
-def in_turns(
-    cases: Sequence[Case], bare: Bare, session: Session
-) -> tuple[dict[How, list[float]], list[dict[str, float]]]:
-    """Seconds of bare PyPTO by how much it does, and scanverify's by what they were spent on.
+def microseconds_a_page(pause: float, pages: int = 512) -> float:
+    """What it takes to touch a page of memory that was last touched ``pause`` seconds ago.
 
-    As it comes PyPTO takes seconds a case, so that one case in eight has to do.
+    Nothing else runs in between. On a machine of one's own the pause hardly matters; where a
+    hypervisor looks after memory it can cost a thousandfold, and whatever waits for the
+    simulator pays that for every page of its code and data.
     """
-    alone: dict[How, list[float]] = {how: [] for how in How}
-    parts = []
+    memory = np.ones(pages * 4096, dtype=np.uint8)
+    one_a_page = memory[::4096]
+    seconds = 0.0
+    for _ in range(10):
+        until = time.perf_counter() + pause
+        while time.perf_counter() < until:
+            pass
+        started = time.perf_counter()
+        one_a_page.sum()
+        seconds += time.perf_counter() - started
+    return seconds / 10 / pages * 1e6
+
+
+@dataclass(frozen=True)
+class Turns:
+    """What took turns, case by case: seconds of bare PyPTO, and scanverify's by their use."""
+
+    alone: dict[How, list[float]]
+    huge_pages: list[float]
+    parts: list[dict[str, float]]
+
+
+def in_turns(cases: Sequence[Case], bare: Bare, in_huge_pages: Bare, session: Session) -> Turns:
+    """Run each case in every way before the next case.
+
+    As it comes, PyPTO takes seconds a case, so that one case in eight has to do.
+    """
+    turns = Turns({how: [] for how in How}, [], [])
+    ways: list[Callable[[Case], None]] = [
+        lambda case: turns.alone[How.SHORT].append(bare.seconds(case)),
+        lambda case: turns.huge_pages.append(in_huge_pages.seconds(case)),
+        lambda case: turns.alone[How.COMPILE].append(bare.seconds(case, How.COMPILE)),
+        lambda case: turns.parts.append(timed(case, kernel_of(case), session)),
+    ]
     for case in cases[:3]:
         bare.seconds(case)
+        in_huge_pages.seconds(case)
         timed(case, kernel_of(case), session)
     for k, case in enumerate(cases):
-        turns: list[How | None] = [How.SHORT, How.COMPILE, None]
+        for way in ways if k % 2 else reversed(ways):
+            way(case)
         if k % 8 == 0:
-            turns.append(How.AS_IT_COMES)
-        for how in turns if k % 2 else reversed(turns):
-            if how is None:
-                parts.append(timed(case, kernel_of(case), session))
-            else:
-                alone[how].append(bare.seconds(case, how))
-    return alone, parts
+            turns.alone[How.AS_IT_COMES].append(bare.seconds(case, How.AS_IT_COMES))
+    return turns
 
 
 def measure(count: int, cold: bool, note: Callable[[str], None]) -> Report:
     """Everything, as plain data; ``note`` is told what is being measured."""
     cases = speed_cases(count)
     note("(a) bare PyPTO and (b) scanverify, in turns")
-    bare, session = Bare(), simulators()["pypto"].open(60.0)
+    bare, in_pages = Bare(), Bare(huge_pages=True)
+    session = simulators()["pypto"].open(60.0)
     try:
-        alone, parts = in_turns(cases, bare, session)
+        turns = in_turns(cases, bare, in_pages, session)
         worker = getattr(session, "worker", None)
         resident = resident_of_all(worker.child) if worker is not None else 0.0
         note("growth with rows, width and passes")
@@ -352,7 +431,9 @@ def measure(count: int, cold: bool, note: Callable[[str], None]) -> Report:
             growth.append((rows, width, passes.value, statistics.median(seconds)))
     finally:
         bare.close()
+        in_pages.close()
         session.close()
+    alone, parts = turns.alone, turns.parts
     whole = [part["in all"] for part in parts]
 
     def way(name: str, seconds: Sequence[float]) -> Way:
@@ -360,9 +441,12 @@ def measure(count: int, cold: bool, note: Callable[[str], None]) -> Report:
 
     comes = way("(a) bare PyPTO, as it comes", alone[How.AS_IT_COMES])
     short = way("(a') bare PyPTO, the same short cuts", alone[How.SHORT])
+    huge = way("(a'') these in huge pages as well", turns.huge_pages)
     one_worker = way("(b) scanverify, 1 worker", whole)
     note("(c) two workers, beside one worker measured in the same way")
-    one, two = in_processes(cases, 1), in_processes(cases, 2)
+    one, two = (
+        together(ways) for ways in zip(*(one_and_two(cases) for _ in range(3)), strict=True)
+    )
     machine = two_at_once(cases)
     note("(d) a process per case")
     fresh = process_per_case(cases[:6])
@@ -374,7 +458,7 @@ def measure(count: int, cold: bool, note: Callable[[str], None]) -> Report:
     shares = {
         name: sum(part.get(name, 0.0) for part in parts) / total
         for name in parts[0]
-        if name != "in all"
+        if name not in ("in all", BESIDE)
     }
     compiled = sum(alone[How.COMPILE]) / sum(alone[How.SHORT])
     return {
@@ -386,20 +470,22 @@ def measure(count: int, cold: bool, note: Callable[[str], None]) -> Report:
                 "p50_ms": one_way.percentile(50),
                 "p99_ms": one_way.percentile(99),
             }
-            for one_way in (comes, short, one_worker, two, fresh)
+            for one_way in (comes, short, huge, one_worker, two, fresh)
         ],
         "ratios": {
             "(b) / (a)": one_worker.rate / comes.rate,
             "(b) / (a')": one_worker.rate / short.rate,
+            "(b) / (a'')": one_worker.rate / huge.rate,
             "(c) / one worker": two.rate / one.rate,
             "two bare / one bare": machine,
             "(b) / (d)": one_worker.rate / fresh.rate,
         },
         "shares": shares,
         "compiling_in_bare": compiled,
-        "oracle_ms": sum(part["oracle and bound"] for part in parts) / len(parts) * 1e3,
+        "oracle_ms": sum(part[BESIDE] for part in parts) / len(parts) * 1e3,
         "oracle_warm_ms": oracle_seconds_warm(cases) * 1e3,
         "drawing_ms": drawing_seconds() * 1e3,
+        "page_microseconds": [microseconds_a_page(0.0), microseconds_a_page(0.05)],
         "worker_mebibytes": resident,
         "first_verdict_seconds": first,
         "growth": growth,
@@ -419,8 +505,11 @@ def table(measured: Report) -> str:
     lines += [f"  {name:<24} {share:>7.2%}" for name, share in measured["shares"].items()]
     lines += [
         f"of (a'), compiling without interpreting: {measured['compiling_in_bare']:.1%}",
-        f"oracle and bound: {measured['oracle_ms']:.2f} ms between the simulator's cases, "
+        f"oracle and bound, while the simulator works: {measured['oracle_ms']:.2f} ms; "
         f"{measured['oracle_warm_ms']:.2f} ms in a loop of their own",
+        "touching a page of memory: {:.3f} us at once, {:.3f} us after 50 ms".format(
+            *measured["page_microseconds"]
+        ),
         f"drawing a case, beside all this: {measured['drawing_ms']:.1f} ms",
     ]
     lines.append(f"memory of a worker: {measured['worker_mebibytes']:.0f} MiB")

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scanverify.analysis import LIKELY, RIGOROUS, Law, Quantity
 from scanverify.case import Case
-from scanverify.data import RANDOM_DISTRIBUTIONS, carry_in_value, decay_values, input_values
+from scanverify.data import RANDOM_DISTRIBUTIONS, Inputs, inputs_of
 from scanverify.formats import FloatArray
 from scanverify.kernel import Kernel
 from scanverify.memory import Memory
@@ -77,9 +78,7 @@ class Expectation:
     ``roundings``: no path to an element has more.
     """
 
-    x: FloatArray
-    carry_in: float
-    decay: FloatArray
+    inputs: Inputs
     value: FloatArray
     bound: FloatArray
     terms: dict[str, FloatArray]
@@ -93,7 +92,7 @@ class Expectation:
         """The probabilistic bound; worked out when it is asked for, which is seldom."""
         return self.bound if self.chance is None else self.chance()
 
-    @property
+    @cached_property
     def beyond_suspicion(self) -> float:
         """An error over bound up to here is within the likely bound, whatever the data are.
 
@@ -105,15 +104,35 @@ class Expectation:
             return 1.0
         return min(1.0, 0.9 * LIKELY.spread / math.sqrt(max(self.roundings, 1)))
 
-    @property
+    @cached_property
     def exact(self) -> bool:
         """Whether every element must be right in every bit (but for the sign of zero)."""
-        return bool(np.all(self.bound == 0))
+        return not self.bound.any()
 
-    @property
+    @cached_property
     def unbounded(self) -> int:
         """How many elements nothing is promised of, since the format may overflow there."""
         return int(np.isinf(self.bound).sum())
+
+    @cached_property
+    def finite(self) -> NDArray[np.bool_]:
+        """Which elements are numbers, neither NaN nor infinite."""
+        return np.isfinite(self.value)
+
+    @cached_property
+    def bounded(self) -> NDArray[np.bool_]:
+        """Which elements may be off, and how far is known."""
+        return self.finite & np.isfinite(self.bound) & (self.bound > 0)
+
+    @cached_property
+    def ordinary(self) -> bool:
+        """Whether all elements may be off, and no further than is known."""
+        return bool(self.bounded.all())
+
+    def ready(self) -> Expectation:
+        """Work out now what a verdict will ask for; for when there is time before it."""
+        _ = self.ordinary, self.exact, self.unbounded, self.beyond_suspicion
+        return self
 
     @property
     def pass_tolerance(self) -> float:
@@ -145,19 +164,24 @@ class DeclarationError(Exception):
     """A kernel's declared dataflow does not compute the scan that it claims to."""
 
 
-def expectation(case: Case, kernel: Kernel) -> Expectation:
+def inputs_for(case: Case, kernel: Kernel) -> Inputs:
+    """What a run of ``kernel`` starts from."""
+    return inputs_of(case, decayed=kernel.scan(case).decayed)
+
+
+def expectation(case: Case, kernel: Kernel, inputs: Inputs | None = None) -> Expectation:
     """What the oracle and the kernel's own arithmetic say about ``case``.
 
-    Raises :class:`DeclarationError` when the two do not agree in exact
-    arithmetic: then the kernel's declaration is wrong, whatever it computes.
+    ``inputs``: the case's own, where they have been worked out already. Raises
+    :class:`DeclarationError` when the two do not agree in exact arithmetic: then the kernel's
+    declaration is wrong, whatever it computes.
     """
-    x, scan = input_values(case), kernel.scan(case)
-    decay = decay_values(case) if scan.decayed else np.ones_like(x)
-    carry_in = carry_in_value(case)
+    scan = kernel.scan(case)
+    inputs = inputs or inputs_of(case, decayed=scan.decayed)
     # infinities and NaNs are data here, and so is what becomes of them
     with np.errstate(invalid="ignore", over="ignore"):
-        analysed = _analysed(case, kernel, x, decay, carry_in, RIGOROUS)
-        oracle, slack = scanned(x, carry_in, scan, decay)
+        analysed = _analysed(case, kernel, inputs, RIGOROUS)
+        oracle, slack = scanned(inputs.x, inputs.carry_in, scan, inputs.decay)
         finite = np.isfinite(analysed.value)
         # both are float64 sums of the same numbers in two orders, each off by the slack at most;
         # an algorithm by chunks may go through larger numbers than the oracle does
@@ -171,16 +195,14 @@ def expectation(case: Case, kernel: Kernel) -> Expectation:
 
     def chance() -> FloatArray:
         with np.errstate(invalid="ignore", over="ignore"):
-            likely = _analysed(case, kernel, x, decay, carry_in, LIKELY)
+            likely = _analysed(case, kernel, inputs, LIKELY)
             return np.minimum(bound, likely.error + slack)
 
     by_chance = case.data.distribution in RANDOM_DISTRIBUTIONS and bool(np.any(bound > 0))
     value = np.where(finite, oracle, analysed.value)
     terms = {**analysed.terms, "oracle": analysed.terms.get("oracle", 0.0) + slack}
     return Expectation(
-        x,
-        carry_in,
-        decay,
+        inputs,
         value,
         bound,
         terms,
@@ -191,29 +213,27 @@ def expectation(case: Case, kernel: Kernel) -> Expectation:
     )
 
 
-def _analysed(
-    case: Case, kernel: Kernel, x: FloatArray, decay: FloatArray, carry_in: float, law: Law
-) -> Quantity:
+def _analysed(case: Case, kernel: Kernel, inputs: Inputs, law: Law) -> Quantity:
     in_format, accumulate, _ = case.formats.triple
-    if x.size == 0:
+    if inputs.x.size == 0:
         # nothing is computed, so no algorithm has to say how
-        return Quantity.known(x, in_format, law)
+        return Quantity.known(inputs.x, in_format, law)
     return kernel.dataflow(
         case,
         {
-            "x": Quantity.known(x, in_format, law),
-            "decay": Quantity.known(decay, in_format, law),
-            "carry": Quantity.known(np.array([[carry_in]]), accumulate, law),
+            "x": Quantity.known(inputs.x, in_format, law),
+            "decay": Quantity.known(inputs.decay, in_format, law),
+            "carry": Quantity.known(np.array([[inputs.carry_in]]), accumulate, law),
         },
     )
 
 
-def initial_memory(case: Case, kernel: Kernel, expected: Expectation) -> Memory:
+def initial_memory(case: Case, kernel: Kernel, inputs: Inputs) -> Memory:
     """Memory as the kernel finds it: inputs in place, everything else poison."""
     values = {
-        "x": expected.x,
-        "decay": expected.decay,
-        "carry": np.array([[expected.carry_in]]),
+        "x": inputs.x,
+        "decay": inputs.decay,
+        "carry": np.array([[inputs.carry_in]]),
         **kernel.constants(case),
     }
     return kernel.layout(case).fill(values)
@@ -225,7 +245,8 @@ def judge(expected: Expectation, before: Memory, outcome: Outcome) -> Verdict:
         return _without_result(outcome)
     assert outcome.memory is not None
     after = outcome.memory
-    outside = before.outside_writes(after)
+    spared = before.is_spared_by(after)
+    outside = [] if spared else before.outside_writes(after)
     if outside:
         base, index = outside[0]
         return Verdict(
@@ -234,9 +255,9 @@ def judge(expected: Expectation, before: Memory, outcome: Outcome) -> Verdict:
             f"the first at element {index} of {base}",
         )
     got = after.values("out").reshape(expected.value.shape)
-    wrong = wrong_elements(got, expected)
-    tightness = _tightness(got, expected)
-    poisoned = _still_poison(after, expected) & wrong
+    error = _errors(got, expected)
+    wrong = _beyond_bound(got, error, expected)
+    tightness = _tightness(error, expected)
     unstable = _first_unstable_pass(outcome)
     found = partial(
         Verdict,
@@ -245,25 +266,26 @@ def judge(expected: Expectation, before: Memory, outcome: Outcome) -> Verdict:
         unbounded=expected.unbounded,
         first_wrong_pass=unstable,
     )
-    if poisoned.any():
-        difference = _difference(got, expected, poisoned)
-        return found(
-            Kind.UNWRITTEN_OUTPUT,
-            f"{difference.wrong} of {difference.total} elements of out were never written, "
-            f"the first at {list(difference.index)}",
-            difference,
-        )
     if wrong.any():
+        poisoned = _still_poison(after, expected.inputs) & wrong
+        if poisoned.any():
+            difference = _difference(got, expected, poisoned)
+            return found(
+                Kind.UNWRITTEN_OUTPUT,
+                f"{difference.wrong} of {difference.total} elements of out were never written, "
+                f"the first at {list(difference.index)}",
+                difference,
+            )
         difference = _difference(got, expected, wrong)
         return found(Kind.MISMATCH, _describe(difference), difference)
-    clobbered = before.clobbered_inputs(after)
+    clobbered = [] if spared else before.clobbered_inputs(after)
     if clobbered:
         name, index = clobbered[0]
         return found(
             Kind.INPUT_CLOBBERED,
             f"{len(clobbered)} elements of inputs changed, the first at element {index} of {name}",
         )
-    conflicts = find_conflicts(outcome.tasks, places_of(after))
+    conflicts = find_conflicts(outcome.tasks, places_of(after)) if outcome.tasks else []
     if conflicts:
         return found(Kind.RACE, f"{len(conflicts)} conflicts of tasks, the first: {conflicts[0]}")
     if unstable is not None:
@@ -274,9 +296,7 @@ def judge(expected: Expectation, before: Memory, outcome: Outcome) -> Verdict:
         )
     if tightness <= expected.beyond_suspicion:
         return found(Kind.PASS, "right")
-    with np.errstate(invalid="ignore"):
-        unlikely = np.abs(got - expected.value) > expected.likely
-    unlikely &= np.isfinite(expected.value) & np.isfinite(expected.likely)
+    unlikely = (error > expected.likely) & expected.finite & np.isfinite(expected.likely)
     if unlikely.any():
         difference = _difference(got, replace(expected, bound=expected.likely), unlikely)
         return found(Kind.SUSPECT, f"beyond the likely bound: {_describe(difference)}", difference)
@@ -306,38 +326,42 @@ def _without_result(outcome: Outcome) -> Verdict:
     return Verdict(kind, outcome.detail)
 
 
-def wrong_elements(
-    got: FloatArray, expected: Expectation
-) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+def wrong_elements(got: FloatArray, expected: Expectation) -> NDArray[np.bool_]:
     """Which elements of ``out`` leave the rigorous bound, or are not the NaN or infinity due."""
+    return _beyond_bound(got, _errors(got, expected), expected)
+
+
+def _errors(got: FloatArray, expected: Expectation) -> FloatArray:
     with np.errstate(invalid="ignore"):
-        within = np.abs(got - expected.value) <= expected.bound
-    finite = np.isfinite(expected.value)
-    same_kind = np.where(np.isnan(expected.value), np.isnan(got), got == expected.value)
-    right = np.where(finite, within, same_kind) | np.isinf(expected.bound)
+        return np.abs(got - expected.value)
+
+
+def _beyond_bound(got: FloatArray, error: FloatArray, expected: Expectation) -> NDArray[np.bool_]:
+    right = error <= expected.bound
+    if not expected.ordinary:
+        same_kind = np.where(np.isnan(expected.value), np.isnan(got), got == expected.value)
+        right = np.where(expected.finite, right, same_kind) | np.isinf(expected.bound)
     return ~right
 
 
-def _tightness(got: FloatArray, expected: Expectation) -> float:
-    bounded = np.isfinite(expected.value) & np.isfinite(expected.bound) & (expected.bound > 0)
-    if not bounded.any():
-        return 0.0
-    with np.errstate(invalid="ignore"):
-        ratio = np.abs(got - expected.value)[bounded] / expected.bound[bounded]
-    return float(np.max(np.nan_to_num(ratio, nan=np.inf)))
+def _tightness(error: FloatArray, expected: Expectation) -> float:
+    if expected.ordinary:
+        ratio = error / expected.bound
+    else:
+        ratio = error[expected.bounded] / expected.bound[expected.bounded]
+    worst = float(np.max(ratio, initial=0.0))
+    return math.inf if math.isnan(worst) else worst
 
 
-def _still_poison(
-    after: Memory, expected: Expectation
-) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+def _still_poison(after: Memory, inputs: Inputs) -> NDArray[np.bool_]:
     """Which elements of ``out`` nobody has written: they hold the poison.
 
     None where sums of the data come near the poison: a wrong one may then be just that number,
     which in a format of 8 bits happens.
     """
     stored, fmt = after.stored("out"), after.layout["out"].format
-    finite = np.abs(expected.x[np.isfinite(expected.x)])
-    reach = float(np.sum(finite)) + abs(expected.carry_in)
+    finite = np.abs(inputs.x[np.isfinite(inputs.x)])
+    reach = float(np.sum(finite)) + abs(inputs.carry_in)
     if abs(fmt.poison_value) <= 4.0 * reach:
         return np.zeros(stored.shape, dtype=np.bool_)
     unsigned = f"u{stored.dtype.itemsize}"
@@ -348,7 +372,7 @@ def _still_poison(
 def _difference(
     got: FloatArray,
     expected: Expectation,
-    where: np.ndarray[tuple[int, ...], np.dtype[np.bool_]],
+    where: NDArray[np.bool_],
 ) -> Difference:
     first = np.unravel_index(int(np.argmax(where)), where.shape)
     return Difference(

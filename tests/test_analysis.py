@@ -76,7 +76,7 @@ def test_the_bound_holds_for_simulated_arithmetic(rows, width, seed, distributio
     case = Case("scanu", rows=rows, width=width, formats=formats, data=Data(distribution, seed))
     expected = expectation(case, ScanU())
     _, accumulate, output = formats.triple
-    got = sequential_scanu(expected.x, accumulate, output)
+    got = sequential_scanu(expected.inputs.x, accumulate, output)
     assert np.all(np.abs(got - expected.value) <= expected.bound)
 
 

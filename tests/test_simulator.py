@@ -14,7 +14,7 @@ from scanverify.examine import examine
 from scanverify.kernel import kernel_of
 from scanverify.simulators import simulators
 from scanverify.simulators.process import SimulatorUnavailable
-from scanverify.verdict import Kind, expectation, initial_memory
+from scanverify.verdict import Kind, initial_memory, inputs_for
 
 #: What a user's own script does: call the kernels, PyPTO writes the arguments back itself.
 BY_HAND = """
@@ -46,7 +46,7 @@ def test_read_back_is_what_pypto_itself_writes_back(aliasing, session, tmp_path)
         "scanu_split", rows=3, width=8, aliasing=aliasing, data=Data("distinct_integers", 4)
     )
     kernel = kernel_of(case)
-    before = initial_memory(case, kernel, expectation(case, kernel))
+    before = initial_memory(case, kernel, inputs_for(case, kernel))
     program = kernel.program(case)
     steps = [
         (

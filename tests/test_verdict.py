@@ -27,7 +27,7 @@ class Bench:
 
     def __init__(self, case):
         self.expected = expectation(case, ScanU())
-        self.before = initial_memory(case, ScanU(), self.expected)
+        self.before = initial_memory(case, ScanU(), self.expected.inputs)
         self.memory = Memory(
             self.before.layout, {n: a.copy() for n, a in self.before.allocations.items()}
         )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import platform
 import signal
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -17,8 +19,9 @@ from scanverify.kernel import kernel_of
 from scanverify.outcome import Status
 from scanverify.simulators import simulators
 from scanverify.simulators.calculator import cached_library
+from scanverify.simulators.own_heap import in_a_fresh_heap, in_huge_pages
 from scanverify.simulators.process import Scratch, SimulatorUnavailable, Worker, scratch_root
-from scanverify.verdict import Kind
+from scanverify.verdict import Kind, initial_memory, inputs_for
 
 PLAIN = Case(kernel="scanu", rows=4, width=8, data=Data("distinct_integers"))
 SLOW = Case(kernel="scanu", rows=128, width=64, data=Data("normal", 5))
@@ -91,6 +94,66 @@ def test_a_hang_ends_at_the_time_limit():
     with Worker("pypto_runner") as worker:
         assert worker.submit(job("import time\ntime.sleep(3600)\n"), {}, 0.5).timed_out
         assert worker.submit(job("pass\n"), {}, 60.0).reply["status"] == "completed"
+
+
+def test_what_is_to_be_done_meanwhile_is_done_while_the_worker_works(tmp_path):
+    going_on, done = tmp_path / "going_on", tmp_path / "done"
+    program = (
+        "import pathlib, time\n"
+        f"while not pathlib.Path({str(done)!r}).exists():\n"
+        f"    pathlib.Path({str(going_on)!r}).touch()\n"
+        "    time.sleep(0.01)\n"
+    )
+
+    def meanwhile():
+        while not going_on.exists():
+            time.sleep(0.01)
+        done.touch()
+
+    with Worker("pypto_runner") as worker:
+        answer = worker.submit(job(program), {}, 60.0, meanwhile)
+    assert answer.reply["status"] == "completed"
+
+
+def test_an_error_meanwhile_spoils_no_later_answer(session):
+    before = run(session, PLAIN)
+
+    def meanwhile():
+        raise ZeroDivisionError
+
+    kernel = kernel_of(SLOW)
+    start = initial_memory(SLOW, kernel, inputs_for(SLOW, kernel))
+    with pytest.raises(ZeroDivisionError):
+        session.run(SLOW, kernel, start, 0.0, meanwhile)
+    after = run(session, PLAIN)
+    assert after.verdict == before.verdict
+    assert after.outcome.memory.same_bits(before.outcome.memory)
+
+
+def test_a_worker_lies_in_huge_pages_where_there_are_any(session):
+    run(session, PLAIN)
+    offered = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+    if not offered.exists() or "[never]" in offered.read_text():
+        pytest.skip("this machine has no transparent huge pages")
+    if tuple(int(n) for n in platform.libc_ver()[1].split(".")) < (2, 35):
+        pytest.skip("this C library has no heaps in huge pages")
+    told = Path(f"/proc/{session.worker.child}/smaps_rollup").read_text()
+    kibibytes = next(line for line in told.splitlines() if line.startswith("AnonHugePages"))
+    assert int(kibibytes.split()[1]) > 0
+
+
+def test_what_the_user_has_tuned_stays_so():
+    tuned = in_huge_pages({"GLIBC_TUNABLES": "glibc.malloc.hugetlb=0:glibc.malloc.check=3"})
+    settings = tuned["GLIBC_TUNABLES"].split(":")
+    assert {"glibc.malloc.hugetlb=0", "glibc.malloc.check=3"} < set(settings)
+    assert len({s.partition("=")[0] for s in settings}) == len(settings)
+    assert "glibc.malloc.hugetlb=1" in in_huge_pages({})["GLIBC_TUNABLES"].split(":")
+
+
+def test_work_in_a_fresh_heap_gives_what_it_gives_and_raises_what_it_raises():
+    assert in_a_fresh_heap(lambda: 7) == 7
+    with pytest.raises(SystemExit, match="3"):
+        in_a_fresh_heap(lambda: sys.exit(3))
 
 
 def test_no_process_and_no_scratch_is_left_behind():

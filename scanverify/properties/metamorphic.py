@@ -241,9 +241,8 @@ def _padded(case: Case, examiner: Examiner) -> None:
 def _last_is_sum(case: Case, examiner: Examiner) -> None:
     one = run(examiner, case)
     if one and np.isfinite(one.out).all():
-        total = math.fsum(
-            (*input_values(case).reshape(-1), one.finding.examination.expected.carry_in)
-        )
+        inputs = one.finding.examination.expected.inputs
+        total = math.fsum((*inputs.x.reshape(-1), inputs.carry_in))
         demand(
             "the last element is the sum",
             one,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Callable
 from functools import cache
 from typing import Protocol
 
@@ -28,10 +29,18 @@ class Session(Protocol):
     def proof(self) -> str:
         """What it showed of itself when it was opened, for ``scanverify doctor``."""
 
-    def run(self, case: Case, kernel: Kernel, before: Memory, tolerance: float) -> Outcome:
+    def run(
+        self,
+        case: Case,
+        kernel: Kernel,
+        before: Memory,
+        tolerance: float,
+        meanwhile: Callable[[], object] | None = None,
+    ) -> Outcome:
         """Run ``case`` on memory as ``before`` has it, which stays as it is.
 
-        ``tolerance``: how far, absolutely, a compiler pass may move a result.
+        ``tolerance``: how far, absolutely, a compiler pass may move a result. ``meanwhile`` is
+        called while the simulator works; again if it has to start anew, never if it cannot start.
         """
 
     def origin(

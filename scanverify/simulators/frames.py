@@ -12,8 +12,8 @@ string. The same code serves both ends; it needs the standard library and numpy.
 from __future__ import annotations
 
 import json
+import math
 import os
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,8 +24,8 @@ PREFIX_BYTES = len(b"scanverify 1 0000000000 000000000000\n")
 MAX_JSON_BYTES = 64 << 20
 MAX_ARRAY_BYTES = 1 << 32
 Arrays = dict[str, NDArray[np.generic]]
-#: numbers alone: numpy reads far more than that from a text
-_DTYPE = re.compile(r"[<>|]?[biuf][1248]")
+#: Numbers alone: numpy reads far more than that from a text.
+_DTYPES = {dtype.str: dtype for dtype in map(np.dtype, "?bhiqBHIQefd")}
 
 
 class FrameError(Exception):
@@ -60,13 +60,10 @@ def _decode(header: bytes, blob: bytes) -> tuple[dict[str, Any], Arrays]:
         arrays: Arrays = {}
         start = 0
         for entry in message.pop("arrays"):
-            if not _DTYPE.fullmatch(entry["dtype"]):
+            dtype, shape = _DTYPES.get(entry["dtype"]), tuple(int(n) for n in entry["shape"])
+            if dtype is None or min(shape, default=0) < 0:
                 raise FrameError("an array in the frame is refused")
-            dtype = np.dtype(entry["dtype"])
-            shape = tuple(int(n) for n in entry["shape"])
-            if min(shape, default=0) < 0:
-                raise FrameError("an array in the frame is refused")
-            end = start + dtype.itemsize * int(np.prod(shape, dtype=np.int64))
+            end = start + dtype.itemsize * math.prod(shape)
             arrays[str(entry["name"])] = np.frombuffer(
                 bytearray(blob[start:end]), dtype=dtype
             ).reshape(shape)

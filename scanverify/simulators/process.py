@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -226,11 +227,21 @@ class Worker:
 
     # -- jobs ---------------------------------------------------------------
 
-    def submit(self, job: dict[str, Any], arrays: Arrays, timeout: float) -> Answer:
-        """Have one job done; an answer comes back whatever the worker does."""
+    def submit(
+        self,
+        job: dict[str, Any],
+        arrays: Arrays,
+        timeout: float,
+        meanwhile: Callable[[], object] | None = None,
+    ) -> Answer:
+        """Have one job done; an answer comes back whatever the worker does.
+
+        ``meanwhile`` is called as soon as the worker has the job: again when it is done again,
+        and never if no worker takes it.
+        """
         for attempt in range(RETRIES_AFTER_SIGKILL + 1):
             try:
-                return self._attempt(job, arrays, timeout)
+                return self._attempt(job, arrays, timeout, meanwhile)
             except TimeoutError:
                 log = self._log()
                 self._replace_child()
@@ -252,15 +263,24 @@ class Worker:
                     return Answer(crash=-signal.SIGKILL, log=log)
         raise AssertionError("unreachable")
 
-    def _attempt(self, job: dict[str, Any], arrays: Arrays, timeout: float) -> Answer:
+    def _attempt(
+        self,
+        job: dict[str, Any],
+        arrays: Arrays,
+        timeout: float,
+        meanwhile: Callable[[], object] | None,
+    ) -> Answer:
         if self._process is None:
             self.start()
         if self.child is None:
             self._wait_for_child(time.monotonic() + self._start_timeout)
         self._next_id += 1
         identity = self._next_id
+        self._send(encode_frame({**job, "id": identity}, arrays), time.monotonic() + timeout)
+        if meanwhile is not None:
+            meanwhile()
+        # however long that took: an answer that is there by now is in time
         deadline = time.monotonic() + timeout
-        self._send(encode_frame({**job, "id": identity}, arrays), deadline)
         while True:
             frame = self._reader.next()
             if frame is not None:

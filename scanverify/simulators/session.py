@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -91,10 +92,17 @@ class WorkerSession:
         """The worker, for tests that do it harm."""
         return self._worker
 
-    def run(self, case: Case, kernel: Kernel, before: Memory, tolerance: float) -> Outcome:
+    def run(
+        self,
+        case: Case,
+        kernel: Kernel,
+        before: Memory,
+        tolerance: float,
+        meanwhile: Callable[[], object] | None = None,
+    ) -> Outcome:
         """Run ``case``'s program on a copy of ``before``."""
         job = job_of(kernel.program(case), before.layout, case, tolerance)
-        answer = self._worker.submit(job, before.allocations, self._timeout)
+        answer = self._worker.submit(job, before.allocations, self._timeout, meanwhile)
         return _outcome(answer, before.layout, self.environment, self._timeout)
 
     def origin(
