@@ -6,31 +6,28 @@ a noisy machine; what is compared with bare PyPTO takes turns with it, case by c
 
 from __future__ import annotations
 
-import enum
 import os
-import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from scanverify.bare_pypto import Bare, How
 from scanverify.case import Case, Data, Formats, PassSelection, case_from_json, case_to_json
 from scanverify.fuzz import resident_of_all
 from scanverify.kernel import Kernel, bundled_kernels, kernel_of
 from scanverify.report import Report
 from scanverify.simulators import Session, simulators
-from scanverify.simulators.own_heap import in_huge_pages
-from scanverify.simulators.session import job_of
 from scanverify.strategies import Limits
 from scanverify.strategies import cases as cases_of
 from scanverify.verdict import (
@@ -83,101 +80,6 @@ def speed_cases(count: int) -> list[Case]:
         fmt = formats[k // (len(SHAPES) * len(KERNELS)) % len(formats)]
         found.append(Case(kernel, "pypto", rows, width, fmt, data=Data("normal", 100 + k)))
     return found
-
-
-# -- (a) bare PyPTO -----------------------------------------------------------
-
-
-class How(enum.Enum):
-    """How much bare PyPTO is made to do."""
-
-    #: all that it does when nobody stops it: code generation and the cost model as well
-    AS_IT_COMES = "as it comes"
-    #: scanverify's short cuts: compiled to the last pass, interpreted, nothing after that
-    SHORT = "short cuts"
-    #: the short cuts, and no interpretation: what compiling takes
-    COMPILE = "compile"
-
-
-class Bare:
-    """A warm process that compiles and interprets programs and does nothing else.
-
-    It loads PyPTO as scanverify's worker does (the calculator from its cache, the inputs handed
-    over), and is told the same programs and numbers; it reads no result back and judges nothing.
-    ``huge_pages``: its memory lies in them, as the worker's does.
-    """
-
-    def __init__(self, huge_pages: bool = False) -> None:
-        variables = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-        code = "from scanverify.speed import bare_main; bare_main()"
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", code],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            env=in_huge_pages(variables) if huge_pages else variables,
-        )
-
-    def seconds(self, case: Case, how: How = How.SHORT) -> float:
-        """How long one case took, measured within that process."""
-        assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.write(f"{how.name} {case_to_json(case)}\n")
-        self._process.stdin.flush()
-        return float(self._process.stdout.readline())
-
-    def close(self) -> None:
-        """End the process."""
-        if self._process.stdin is not None:
-            self._process.stdin.close()
-        self._process.wait(timeout=60)
-
-
-def bare_main() -> None:
-    """The loop of :class:`Bare`'s process: how and a case a line in, its seconds a line out."""
-    from scanverify.simulators import pypto_runner
-    from scanverify.simulators.process import Scratch
-    from scanverify.simulators.source import execute_source, tensors_of
-
-    out = os.fdopen(os.dup(1), "w")
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, 1)
-    scratch = Scratch()
-    pypto_runner.prepare(scratch.path)
-    for line in sys.stdin:
-        how, _, text = line.partition(" ")
-        case = case_from_json(text)
-        kernel = kernel_of(case)
-        before = initial_memory(case, kernel, inputs_for(case, kernel))
-        job = job_of(kernel.program(case), before.layout, case, 0.0)
-        arrays = {name: array.copy() for name, array in before.allocations.items()}
-        directory = Path(tempfile.mkdtemp(dir=scratch.path))
-        os.chdir(directory)
-        started = time.perf_counter()
-        functions = execute_source(job["program"], directory)
-        tensors = tensors_of(job["buffers"], arrays)
-        for function, arguments in job["steps"]:
-            chosen = [tensors[a] for a in arguments]
-            if How[how] is How.SHORT:
-                pypto_runner.run_step(functions[function], chosen, job)
-            else:
-                _call(functions[function], chosen, How[how])
-        seconds = time.perf_counter() - started
-        os.chdir(scratch.path)
-        shutil.rmtree(directory)
-        print(seconds, file=out, flush=True)
-    scratch.remove()
-
-
-def _call(function: Any, tensors: list[Any], how: How) -> None:
-    """Call a kernel as PyPTO comes, or so that it is compiled and no more."""
-    import pypto
-
-    whole = how is How.AS_IT_COMES
-    pypto.set_verify_options(enable_pass_verify=whole)
-    stage = pypto.CompStage.ALL_COMPLETE if whole else pypto.CompStage.EXECUTE_GRAPH
-    pypto.set_host_options(compile_stage=stage)
-    function(*tensors)
 
 
 #: What the oracle and the bound take while the simulator works; no part of the whole.
@@ -275,7 +177,7 @@ def process_per_case(cases: Sequence[Case]) -> Way:
     latencies = []
     for case in cases:
         started = time.perf_counter()
-        code = "import sys; from scanverify.speed import bare_main; bare_main()"
+        code = "import sys; from scanverify.bare_pypto import bare_main; bare_main()"
         subprocess.run(
             [sys.executable, "-c", code],
             input=f"{How.SHORT.name} {case_to_json(case)}\n",
@@ -421,6 +323,10 @@ def measure(count: int, cold: bool, note: Callable[[str], None]) -> Report:
     session = simulators()["pypto"].open(60.0)
     try:
         turns = in_turns(cases, bare, in_pages, session)
+        profile: dict[str, float] = defaultdict(float)
+        for case in cases[:16]:
+            for owner, seconds_there in bare.profile(case).items():
+                profile[owner] += seconds_there
         worker = getattr(session, "worker", None)
         resident = resident_of_all(worker.child) if worker is not None else 0.0
         note("growth with rows, width and passes")
@@ -482,6 +388,10 @@ def measure(count: int, cold: bool, note: Callable[[str], None]) -> Report:
         },
         "shares": shares,
         "compiling_in_bare": compiled,
+        "profile_of_bare": {
+            owner: spent / sum(profile.values())
+            for owner, spent in sorted(profile.items(), key=lambda item: -item[1])
+        },
         "oracle_ms": sum(part[BESIDE] for part in parts) / len(parts) * 1e3,
         "oracle_warm_ms": oracle_seconds_warm(cases) * 1e3,
         "drawing_ms": drawing_seconds() * 1e3,
@@ -505,6 +415,12 @@ def table(measured: Report) -> str:
     lines += [f"  {name:<24} {share:>7.2%}" for name, share in measured["shares"].items()]
     lines += [
         f"of (a'), compiling without interpreting: {measured['compiling_in_bare']:.1%}",
+        "whose code (a') is in, by Python's profiler:",
+        *(
+            f"  {owner:<44} {share:>7.2%}"
+            for owner, share in measured["profile_of_bare"].items()
+            if share >= 0.01
+        ),
         f"oracle and bound, while the simulator works: {measured['oracle_ms']:.2f} ms; "
         f"{measured['oracle_warm_ms']:.2f} ms in a loop of their own",
         "touching a page of memory: {:.3f} us at once, {:.3f} us after 50 ms".format(
