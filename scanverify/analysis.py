@@ -258,8 +258,8 @@ class Quantity:
                 magnitude=self.magnitude * other.magnitude,
                 quantum=_product_quantum(self.quantum, other.quantum),
                 terms=self._merged(
-                    {n: t * np.abs(other.value) for n, t in self.terms.items()},
-                    {n: t * (np.abs(self.value) + self.error) for n, t in other.terms.items()},
+                    {n: _times(t, np.abs(other.value)) for n, t in self.terms.items()},
+                    {n: _times(t, np.abs(self.value) + self.error) for n, t in other.terms.items()},
                     value.shape,
                 ),
                 peak=max(self.peak, other.peak),
@@ -393,6 +393,15 @@ class Quantity:
 
 def _largest_finite(error: FloatArray) -> float:
     return float(np.max(error, initial=0.0, where=np.isfinite(error)))
+
+
+def _times(error: FloatArray, factor: FloatArray) -> FloatArray:
+    """``error * factor``, where none stays none and an unbounded one unbounded.
+
+    Of what may be infinite not even the product with zero is known: it is a NaN or zero.
+    """
+    product = error * factor
+    return np.where(np.isnan(product), np.where(np.isinf(error), np.inf, 0.0), product)
 
 
 def _product_quantum(one: FloatArray, other: FloatArray) -> FloatArray:

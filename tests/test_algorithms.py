@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
 
 from scanverify.case import Case, Data, Formats
+from scanverify.data import decay_values
 from scanverify.examiner import Examiner, Standing
 from scanverify.kernel import bundled_kernels
 from scanverify.oracle import Axis, Scan, scanned
-from scanverify.strategies import is_inclusive
-from scanverify.verdict import expectation
+from scanverify.properties import all_properties
+from scanverify.strategies import Limits, cases, is_inclusive
+from scanverify.verdict import Kind, expectation
 
 KERNELS = [k for k in bundled_kernels().values() if k.simulator == "pypto"]
 X = np.arange(1.0, 13.0).reshape(3, 4)
@@ -75,3 +78,41 @@ def test_a_bound_of_nothing_is_nothing(name, shape):
     case = Case(name, kernel.simulator, *shape).with_(inclusive=is_inclusive(kernel))
     if kernel.inexpressible(case) is None:
         assert expectation(case, kernel).bound.shape == shape
+
+
+@pytest.mark.parametrize("name", sorted(bundled_kernels()))
+def test_every_bound_is_a_number_or_nothing_is_promised(name):
+    kernel = bundled_kernels()[name]
+
+    @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(cases(kernel, Limits(32, 64, 1024)))
+    def holds(case):
+        expected = expectation(case, kernel)
+        bound = expected.bound[np.isfinite(expected.value)]
+        assert not np.isnan(bound).any()
+        assert (bound >= 0).all()
+
+    holds()
+
+
+def test_what_may_be_infinite_is_unknown_even_when_it_decays_to_nothing(session):
+    # the first row leaves fp16's range, and a decay of zero makes a NaN of an infinity
+    case = Case(
+        "recurrence",
+        rows=2,
+        width=64,
+        formats=Formats("fp32", "fp16", "fp16"),
+        data=Data("values", 3, tuple([1e30] * 64 + [1.0] * 64)),
+    )
+    examination = Examiner(bundled_kernels()["recurrence"], session).examine(case).examination
+    assert (decay_values(case)[1] == 0.0).any()
+    assert np.isnan(examination.outcome.memory.values("out")).any()
+    assert np.isinf(examination.expected.bound).all()
+    assert examination.verdict.kind is Kind.PASS
+
+
+def test_zeros_may_be_added_to_a_sum_that_is_made_anew(session):
+    # ScanUL1 adds up the rows above a row of zeros in another order than it made the last sum in
+    formats = Formats("fp32", "fp16", "fp16")
+    case = Case("scanul1", rows=8, width=7, formats=formats, data=Data("normal", 1339))
+    all_properties()["zero_padding"].holds(case, Examiner(bundled_kernels()["scanul1"], session))

@@ -11,6 +11,7 @@ from catalogue import MUTANTS
 from hypothesis import Phase, find, settings
 from hypothesis.errors import Flaky, NoSuchExample
 
+from scanverify.case import case_to_json
 from scanverify.check import claimed_properties
 from scanverify.examiner import Examiner, Violation
 from scanverify.kernel import bundled_kernels
@@ -118,5 +119,8 @@ def attempt(name: str, seed: int, shrinks: bool) -> Attempt:
 def unbroken(name: str, seed: int) -> Alarms:
     """One round of the same hunt on a kernel as it is."""
     hunt = Hunt(bundled_kernels()[name], seed)
-    failures = tuple(f"{prop.name}: {violation}" for prop, violation in hunt.round())
+    failures = tuple(
+        f"{prop.name}: {violation}: {case_to_json(violation.finding.examination.case)}"
+        for prop, violation in hunt.round()
+    )
     return Alarms(name, hunt.cases, failures)
