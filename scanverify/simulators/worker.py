@@ -13,7 +13,8 @@ A runner is a module ``scanverify.simulators.RUNNER`` with
 - ``run(job, arrays, directory) -> (reply, arrays)``: answer one job in a directory of its own,
   which is the current one and lies in ``scratch``; a reply with ``"retire": true`` is the
   child's last;
-- perhaps ``OWN_HEAP = True``: answer the jobs in a thread with a heap of its own.
+- perhaps ``OWN_HEAP = True``: answer the jobs in a thread with a heap of its own, where Python
+  lets nobody handle signals.
 
 Standard library and numpy, beside what the runner imports.
 """
