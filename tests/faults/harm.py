@@ -121,7 +121,9 @@ def hang(bed, rng):
 
 
 def frozen(bed, rng):
-    answer = bed.answer("import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)\n", timeout=0.15)
+    # the signal reaches the process some time after the call, as every one from outside
+    program = "import os, signal, time\nos.kill(os.getpid(), signal.SIGSTOP)\ntime.sleep(3600)\n"
+    answer = bed.answer(program, timeout=0.15)
     assert answer.timed_out, answer
     return "timed out"
 
