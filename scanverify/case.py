@@ -138,6 +138,11 @@ class Case:
         """Twelve hex digits that name this case."""
         return hashlib.sha256(case_to_json(self).encode()).hexdigest()[:12]
 
+    @property
+    def compares_passes(self) -> bool:
+        """Whether results after compiler passes are compared; with a task graph the last one is."""
+        return self.passes is not PassSelection.NONE or self.task_graph
+
     def with_(self, **changes: Any) -> Case:
         """This case with some fields replaced."""
         return replace(self, **changes)

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from scanverify.case import Case, CaseError, PassSelection
+from scanverify.case import Case, CaseError
 from scanverify.formats import FloatArray
 from scanverify.kernel import Kernel
 from scanverify.outcome import Outcome
@@ -73,7 +73,7 @@ def examine(case: Case, kernel: Kernel, session: Session) -> Examination:
 
     # a tolerance is for comparing passes alone; without it the oracle works while the simulator
     # does
-    tolerance = 0.0 if case.passes is PassSelection.NONE else expected().pass_tolerance
+    tolerance = expected().pass_tolerance if case.compares_passes else 0.0
     outcome = session.run(case, kernel, before, tolerance, expected)
     return Examination(case, kernel, expected(), outcome, judge(expected(), before, outcome))
 

@@ -94,7 +94,7 @@ def timed(case: Case, kernel: Kernel, session: Session) -> dict[str, float]:
     "oracle and bound" is what they hold the case up: nothing, where they are worked out while
     the simulator works; "beside it" is then what they take.
     """
-    compares = case.passes is not PassSelection.NONE
+    compares = case.compares_passes
     spent = 0.0
 
     @cache

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from scanverify.case import Aliasing, Case, Data, Tiles
+from scanverify.case import Aliasing, Case, Data, Formats, Tiles
 from scanverify.examine import examine
 from scanverify.kernel import kernel_of
 from scanverify.ordering import Access, Place, Task, find_conflicts
@@ -151,3 +151,22 @@ def test_overlap_through_reshapes_is_seen(session):
     assert {a.tensor_shape for a in reads} == {(1, 80)}
     apart = case.with_(aliasing=Aliasing.DISTINCT)
     assert examine(apart, kernel_of(apart), session).verdict.kind is Kind.PASS
+
+
+def test_the_pass_that_a_task_graph_comes_with_may_round_in_another_order(session):
+    # its results are compared, so that it needs a tolerance as any pass does
+    case = Case(
+        "recurrence",
+        rows=2,
+        width=15,
+        formats=Formats("bf16", "bf16", "bf16"),
+        aliasing=Aliasing.SAME_TENSOR_TWICE,
+        tiles=Tiles((8, 16, 16), (1, 16)),
+        chunk=1,
+        task_graph=True,
+        data=Data("wide_range", 329),
+    )
+    assert case.compares_passes
+    examination = examine(case, kernel_of(case), session)
+    assert examination.outcome.passes
+    assert examination.verdict.kind is Kind.PASS, examination.verdict.summary
