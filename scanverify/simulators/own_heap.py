@@ -1,7 +1,7 @@
 """A heap in huge pages for a worker's child: PyPTO spends its time in small objects.
 
 Compiling makes and follows some hundred thousand objects, and most of what they cost is
-looking up the pages that they lie in; huge pages save an eighth of a case. A forked child
+looking up the pages that they lie in; huge pages save up to an eighth of a case. A forked child
 gains little from those of its template: what it writes to is split into small ones again. glibc
 gives every thread a heap of its own, so the child works in a fresh thread. Standard library alone.
 """
