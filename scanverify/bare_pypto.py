@@ -95,7 +95,8 @@ def bare_main() -> None:
     scratch = Scratch()
     pypto_runner.prepare(scratch.path)
     for line in sys.stdin:
-        how, _, text = line.partition(" ")
+        name, _, text = line.partition(" ")
+        how = How[name]
         case = case_from_json(text)
         kernel = kernel_of(case)
         before = initial_memory(case, kernel, inputs_for(case, kernel))
@@ -104,20 +105,20 @@ def bare_main() -> None:
         directory = Path(tempfile.mkdtemp(dir=scratch.path))
         os.chdir(directory)
         profile = cProfile.Profile()
-        with profile if How[how] is How.PROFILED else nullcontext():
+        with profile if how is How.PROFILED else nullcontext():
             started = time.perf_counter()
             functions = execute_source(job["program"], directory)
             tensors = tensors_of(job["buffers"], arrays)
             for function, arguments in job["steps"]:
                 chosen = [tensors[a] for a in arguments]
-                if How[how] in (How.SHORT, How.PROFILED):
+                if how in (How.SHORT, How.PROFILED):
                     pypto_runner.run_step(functions[function], chosen, job)
                 else:
-                    _call(functions[function], chosen, How[how])
+                    _call(functions[function], chosen, how)
             seconds = time.perf_counter() - started
         os.chdir(scratch.path)
         shutil.rmtree(directory)
-        told = _by_owner(profile) if How[how] is How.PROFILED else {"in all": seconds}
+        told = _by_owner(profile) if how is How.PROFILED else {"in all": seconds}
         print(json.dumps(told), file=out, flush=True)
     scratch.remove()
 

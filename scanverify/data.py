@@ -129,12 +129,6 @@ class Inputs:
     carry_in: float
 
 
-def inputs_of(case: Case, *, decayed: bool) -> Inputs:
-    """The inputs of a case; raises :class:`CaseError` as :func:`input_values` does."""
-    x = input_values(case)
-    return Inputs(x, decay_values(case) if decayed else np.ones_like(x), carry_in_value(case))
-
-
 def input_values(case: Case) -> FloatArray:
     """``x`` of a case: float64, shape ``[rows, width]``, every value in the input format.
 

@@ -16,7 +16,13 @@ from numpy.typing import NDArray
 
 from scanverify.analysis import LIKELY, RIGOROUS, Law, Quantity
 from scanverify.case import Case
-from scanverify.data import RANDOM_DISTRIBUTIONS, Inputs, inputs_of
+from scanverify.data import (
+    RANDOM_DISTRIBUTIONS,
+    Inputs,
+    carry_in_value,
+    decay_values,
+    input_values,
+)
 from scanverify.formats import FloatArray
 from scanverify.kernel import Kernel
 from scanverify.memory import Memory
@@ -165,8 +171,13 @@ class DeclarationError(Exception):
 
 
 def inputs_for(case: Case, kernel: Kernel) -> Inputs:
-    """What a run of ``kernel`` starts from."""
-    return inputs_of(case, decayed=kernel.scan(case).decayed)
+    """What a run of ``kernel`` starts from.
+
+    Raises :class:`scanverify.case.CaseError` for numbers that the case's formats cannot hold.
+    """
+    x = input_values(case)
+    decay = decay_values(case) if kernel.scan(case).decayed else np.ones_like(x)
+    return Inputs(x, decay, carry_in_value(case))
 
 
 def expectation(case: Case, kernel: Kernel, inputs: Inputs | None = None) -> Expectation:
@@ -176,12 +187,11 @@ def expectation(case: Case, kernel: Kernel, inputs: Inputs | None = None) -> Exp
     :class:`DeclarationError` when the two do not agree in exact arithmetic: then the kernel's
     declaration is wrong, whatever it computes.
     """
-    scan = kernel.scan(case)
-    inputs = inputs or inputs_of(case, decayed=scan.decayed)
+    inputs = inputs or inputs_for(case, kernel)
     # infinities and NaNs are data here, and so is what becomes of them
     with np.errstate(invalid="ignore", over="ignore"):
         analysed = _analysed(case, kernel, inputs, RIGOROUS)
-        oracle, slack = scanned(inputs.x, inputs.carry_in, scan, inputs.decay)
+        oracle, slack = scanned(inputs.x, inputs.carry_in, kernel.scan(case), inputs.decay)
         finite = np.isfinite(analysed.value)
         # both are float64 sums of the same numbers in two orders, each off by the slack at most;
         # an algorithm by chunks may go through larger numbers than the oracle does
