@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import settings
 
-from scanverify.profiles import PROFILES, SUPPRESSED_CHECKS
+from scanverify.generation.profiles import PROFILES, SUPPRESSED_CHECKS
 
 
 def pytest_configure(config):

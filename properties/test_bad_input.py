@@ -7,12 +7,12 @@ import sys
 
 import pytest
 
-from scanverify.case import Case, LoopOptions, Tiles
-from scanverify.examiner import Standing
-from scanverify.kernels.scanu import ScanU
-from scanverify.memory import Buffer, Layout
-from scanverify.pypto_kernel import upper
-from scanverify.verdict import Kind
+from scanverify.domain.case import Case, LoopOptions, Tiles
+from scanverify.domain.memory import Buffer, Layout
+from scanverify.domain.triangles import upper
+from scanverify.domain.verdict import Kind
+from scanverify.examination.examiner import Standing
+from scanverify.kernels.pypto.scanu import ScanU
 
 CASE = Case("scanu", rows=3, width=8)
 
@@ -95,7 +95,7 @@ def test_a_tensor_that_is_not_contiguous_is_refused(tmp_path):
     script.write_text(
         "import os, torch\n"
         "from pathlib import Path\n"
-        "from scanverify.simulators import pypto_runner\n"
+        "from scanverify.simulators.pypto import runner as pypto_runner\n"
         "pypto_runner.prepare(Path.cwd())\n"
         "import pypto\n"
         "@pypto.frontend.jit(runtime_options={'run_mode': pypto.RunMode.SIM})\n"

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scanverify.kernel import bundled_kernels
-from scanverify.profiles import breadth
+from scanverify.generation.profiles import breadth
+from scanverify.kernels import bundled_kernels
 from scanverify.properties import all_properties
-from scanverify.pytest_plugin import active_bench
 from scanverify.simulators import simulators
+from scanverify.testing.plugin import active_bench
 
 
 def make_test(prop, kernel):

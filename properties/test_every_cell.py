@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from scanverify.case import Aliasing, CarryInit, Data
-from scanverify.kernel import bundled_kernels
+from scanverify.domain.case import Aliasing, CarryInit, Data
+from scanverify.generation.strategies import SUPPORTED_FORMATS, plain_tiles, smallest_case
+from scanverify.kernels import bundled_kernels
 from scanverify.simulators import simulators
-from scanverify.strategies import SUPPORTED_FORMATS, plain_tiles, smallest_case
 
 
 @pytest.mark.parametrize("formats", SUPPORTED_FORMATS, ids=str)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from scanverify.kernel import kernel_of
-from scanverify.known_defects import known_defects
+from scanverify.examination.known_defects import known_defects
+from scanverify.kernels import kernel_of
 from scanverify.simulators import simulators
 
 
@@ -24,5 +24,5 @@ def test_known_defect_still_shows(defect, bench):
     verdict = finding.examination.verdict
     assert defect.name in shown, (
         f"The known defect {defect.name} no longer shows ({verdict.kind.value}: "
-        f"{verdict.summary}): remove it from scanverify/declared/{defect.simulator}.py."
+        f"{verdict.summary}): remove it from scanverify/examination/declared/{defect.simulator}.py."
     )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from scanverify.kernel import Program, Step
-from scanverify.kernels.scanu import ScanU
-from scanverify.kernels.scanu_split import ScanUSplit
+from scanverify.domain.kernel import Program, Step
+from scanverify.kernels.pypto.scanu import ScanU
+from scanverify.kernels.pypto.scanu_split import ScanUSplit
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from scanverify.case import Aliasing, CarryInit, Case, Data
-from scanverify.examine import examine
-from scanverify.kernel import bundled_kernels
+from scanverify.domain.case import Aliasing, CarryInit, Case, Data
+from scanverify.domain.verdict import Kind
+from scanverify.examination.examine import examine
+from scanverify.kernels import bundled_kernels
 from scanverify.simulators import simulators
-from scanverify.verdict import Kind
 
 ABSENT = simulators()["a2a3sim"].absent()
 pytestmark = pytest.mark.skipif(ABSENT is not None, reason=str(ABSENT))
@@ -79,7 +79,7 @@ def test_a_crash_is_one_verdict_and_the_next_case_is_right(a2a3sim):
 def test_the_example_is_verified(monkeypatch, tmp_path, capsys):
     from pathlib import Path
 
-    from scanverify.cli import main
+    from scanverify.commands.main import main
 
     monkeypatch.chdir(tmp_path)
     example = Path(__file__).parent.parent / "examples/scanu_pl.py"

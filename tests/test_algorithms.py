@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from scanverify.case import Case, Data, Formats
-from scanverify.data import decay_values
-from scanverify.examiner import Examiner, Standing
-from scanverify.kernel import bundled_kernels
-from scanverify.oracle import Axis, Scan, scanned
+from scanverify.domain.case import Case, Data, Formats
+from scanverify.domain.data import decay_values
+from scanverify.domain.oracle import Axis, Scan, scanned
+from scanverify.domain.verdict import Kind, expectation
+from scanverify.examination.examiner import Examiner, Standing
+from scanverify.generation.strategies import Limits, cases, is_inclusive
+from scanverify.kernels import bundled_kernels
 from scanverify.properties import all_properties
-from scanverify.strategies import Limits, cases, is_inclusive
-from scanverify.verdict import Kind, expectation
 
 KERNELS = [k for k in bundled_kernels().values() if k.simulator == "pypto"]
 X = np.arange(1.0, 13.0).reshape(3, 4)

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from scanverify.analysis import LIKELY, RIGOROUS, Quantity, gamma, quantum_of
-from scanverify.case import Case, Data, Formats
-from scanverify.formats import BF16, FORMATS, FP16, FP32
-from scanverify.kernels.scanu import ScanU
-from scanverify.verdict import expectation
+from scanverify.domain.analysis import LIKELY, RIGOROUS, Quantity, gamma, quantum_of
+from scanverify.domain.case import Case, Data, Formats
+from scanverify.domain.formats import BF16, FORMATS, FP16, FP32
+from scanverify.domain.verdict import expectation
+from scanverify.kernels.pypto.scanu import ScanU
 
 values = st.lists(st.floats(-100, 100, width=32), min_size=1, max_size=40)
 

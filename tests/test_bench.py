@@ -7,11 +7,11 @@ from itertools import islice
 
 import pytest
 
-from scanverify.bare_pypto import Bare, How
-from scanverify.bench import bound_tightness, table_head, table_row
-from scanverify.case import PassSelection, case_to_json
-from scanverify.kernel import kernel_of
-from scanverify.speed import BESIDE, dealt, speed_cases, timed
+from scanverify.bench.bare_pypto import Bare, How
+from scanverify.bench.bounds import bound_tightness, table_head, table_row
+from scanverify.bench.speed import BESIDE, dealt, speed_cases, timed
+from scanverify.domain.case import PassSelection, case_to_json
+from scanverify.kernels import kernel_of
 
 
 def test_tightness_is_measured_on_real_runs(session):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import broken_kernels as broken
 import pytest
 
-from scanverify.case import Case, Data
-from scanverify.examiner import Examiner, Standing
+from scanverify.domain.case import Case, Data
+from scanverify.domain.verdict import Kind
+from scanverify.examination.examiner import Examiner, Standing
+from scanverify.generation.strategies import Limits
 from scanverify.properties import all_properties
-from scanverify.search import find_counterexample, find_counterexamples
-from scanverify.strategies import Limits
-from scanverify.verdict import Kind
+from scanverify.search.find import find_counterexample, find_counterexamples
 
 LIMITS = Limits(rows=16, width=17, elements=200)
 

@@ -13,9 +13,9 @@ from dataclasses import replace
 
 import pytest
 
-from scanverify.buckets import Buckets, CorpusError
-from scanverify.case import Case, case_to_json
-from scanverify.unit import Failure, UnitResult
+from scanverify.domain.case import Case, case_to_json
+from scanverify.fuzz.buckets import Buckets, CorpusError
+from scanverify.fuzz.unit import Failure, UnitResult
 
 
 def report(rows=2, width=2):
@@ -88,8 +88,8 @@ def test_a_process_killed_within_a_unit_leaves_none_of_it(tmp_path):
             sys.path.insert(0, {os.path.dirname(__file__)!r})
             from pathlib import Path
             from test_buckets import report, unit
-            from scanverify.buckets import Buckets
-            from scanverify.unit import Failure
+            from scanverify.fuzz.buckets import Buckets
+            from scanverify.fuzz.unit import Failure
 
             store = Buckets(Path({str(path)!r}))
             store.add(unit(0, Failure("a" * 12, (), 1, report())))

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scanverify.case import Case, CaseError, Data, case_from_json, case_to_json
-from scanverify.kernel import bundled_kernels
-from scanverify.strategies import Limits, cases
+from scanverify.domain.case import Case, CaseError, Data, case_from_json, case_to_json
+from scanverify.generation.strategies import Limits, cases
+from scanverify.kernels import bundled_kernels
 
 any_case = st.sampled_from(sorted(bundled_kernels())).flatmap(
     lambda name: cases(bundled_kernels()[name], Limits(20, 20, 100))

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from scanverify.case import Aliasing, Case, Data, case_to_json
-from scanverify.cli import main
+from scanverify.commands.main import main
+from scanverify.domain.case import Aliasing, Case, Data, case_to_json
 
 GOOD = Case("scanu", rows=2, width=3, data=Data("values", values=(1.0, 2.0, 3.0, 4.0, 5.0, 6.0)))
 BAD = Case("scanu", rows=2, width=2, aliasing=Aliasing.OUT_ONE_ROW_BELOW)
@@ -83,7 +83,7 @@ def test_doctor_without_a_compiler(monkeypatch, capsys):
 
 
 def test_a_reader_that_leaves_early_meets_no_traceback():
-    command = f"{sys.executable} -m scanverify.cli list | head -1"
+    command = f"{sys.executable} -m scanverify.commands.main list | head -1"
     result = subprocess.run(
         ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False
     )

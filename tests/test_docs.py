@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from scanverify.cli import main
-from scanverify.examiner import Examiner
-from scanverify.kernel import bundled_kernels
-from scanverify.search import find_counterexample
-from scanverify.strategies import Limits
-from scanverify.user_kernel import load_user_kernel
+from scanverify.commands.main import main
+from scanverify.examination.examiner import Examiner
+from scanverify.generation.strategies import Limits
+from scanverify.kernels import bundled_kernels
+from scanverify.search.find import find_counterexample
+from scanverify.user_kernels.reading import load_user_kernel
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

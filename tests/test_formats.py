@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scanverify.formats import BF16, FORMATS, FP16, FP32, INT8, INT32, TF32
+from scanverify.domain.formats import BF16, FORMATS, FP16, FP32, INT8, INT32, TF32
 
 floats = st.lists(st.floats(allow_nan=True), min_size=1, max_size=20).map(np.array)
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scanverify.simulators.frames import FrameError, FrameReader, encode_frame
+from scanverify.simulators.worker.frames import FrameError, FrameReader, encode_frame
 
 ARRAYS = {"a": np.arange(5, dtype=np.float32), "b": np.zeros((2, 0), np.uint16)}
 

@@ -21,14 +21,14 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 
-from scanverify import cli
-from scanverify.buckets import Buckets
-from scanverify.campaign_report import exit_code
-from scanverify.corpus import MOST_EXAMPLES, Corpus, examples_at
-from scanverify.fuzz import Campaign, Plan, local_pool, run_campaign
-from scanverify.strategies import Limits
-from scanverify.unit import Unit, replay, run_unit
-from scanverify.usage import UsageError, duration, worker_count
+from scanverify.commands import main as cli
+from scanverify.commands.usage import UsageError, duration, worker_count
+from scanverify.fuzz.buckets import Buckets
+from scanverify.fuzz.campaign import Campaign, Plan, local_pool, run_campaign
+from scanverify.fuzz.report import exit_code
+from scanverify.fuzz.unit import Unit, replay, run_unit
+from scanverify.generation.strategies import Limits
+from scanverify.search.corpus import MOST_EXAMPLES, Corpus, examples_at
 
 RIGHT = """import torch
 
@@ -66,7 +66,9 @@ def summary(tmp_path):
 def test_a_campaign_finds_the_fault_once_and_writes_everything(tmp_path, kernel, capsys):
     assert cli.main(fuzz(tmp_path, kernel, "--cases", "120")) == 1
     found = summary(tmp_path)
-    schema = json.loads(resources.files("scanverify").joinpath("summary.schema.json").read_text())
+    schema = json.loads(
+        resources.files("scanverify.fuzz").joinpath("summary.schema.json").read_text()
+    )
     jsonschema.validate(found, schema)
     assert len(found["buckets"]) == 1
     (bucket,) = found["buckets"]
@@ -97,7 +99,7 @@ def test_a_mended_kernel_empties_its_bucket(tmp_path, kernel):
 
 
 def test_killed_and_started_again_it_ends_as_if_nothing_had_happened(tmp_path, kernel):
-    command = [sys.executable, "-m", "scanverify.cli", *fuzz(tmp_path, kernel, "-n", "2")]
+    command = [sys.executable, "-m", "scanverify.commands.main", *fuzz(tmp_path, kernel, "-n", "2")]
     for seconds in (1.0, 4.0, 7.0):
         process = subprocess.Popen(
             command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
@@ -221,7 +223,8 @@ def test_a_killed_pool_process_loses_nothing(tmp_path, kernel):
 def test_ctrl_c_writes_the_report_and_ends(tmp_path, kernel):
     # a shell's background jobs ignore Ctrl-C, and pytest may be one
     start = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
-    command = f"{start}; import sys; from scanverify.cli import main; sys.exit(main(sys.argv[1:]))"
+    main = "from scanverify.commands.main import main"
+    command = f"{start}; import sys; {main}; sys.exit(main(sys.argv[1:]))"
     with subprocess.Popen(
         [sys.executable, "-c", command, *fuzz(tmp_path, kernel)], stdout=subprocess.PIPE, text=True
     ) as process:
@@ -251,8 +254,8 @@ def test_a_unit_that_cannot_run_is_no_success(tmp_path):
 
 
 def test_replay_tells_what_still_fails():
-    from scanverify.case import case_to_json
-    from scanverify.known_defects import known_defects
+    from scanverify.domain.case import case_to_json
+    from scanverify.examination.known_defects import known_defects
 
     defect = next(d for d in known_defects() if d.name == "unroll-by-zero-crashes")
     plain = {
@@ -347,7 +350,7 @@ def test_usage_errors_are_one_sentence(tmp_path, kernel, options, words, capsys)
 
 
 def test_processes_are_replaced_now_and_then(tmp_path, kernel, monkeypatch):
-    monkeypatch.setattr("scanverify.fuzz.UNITS_A_POOL", 3)
+    monkeypatch.setattr("scanverify.fuzz.campaign.UNITS_A_POOL", 3)
     store = Buckets(tmp_path / "buckets.sqlite")
     plan = Plan(((PROPERTY, kernel),), Limits(33, 65, 600), cases=700)
     pools = []

@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scanverify import cli
+from scanverify.commands import main as cli
 from scanverify.simulators import simulators
-from scanverify.simulators.interpreters import VARIABLE, environment_of, probe
-from scanverify.simulators.process import SimulatorUnavailable, Worker
-from scanverify.simulators.pypto import _SELF_TEST_PROGRAM
+from scanverify.simulators.a2a3sim.interpreters import VARIABLE, environment_of, probe
+from scanverify.simulators.pypto.simulator import _SELF_TEST_PROGRAM
+from scanverify.simulators.worker.process import SimulatorUnavailable, Worker
 
 
 def test_this_interpreter_has_pypis_pypto():
@@ -106,7 +106,9 @@ def test_a_worker_in_a_named_interpreter_answers_over_the_same_protocol():
         "task_graph": False,
     }
     python = sys.executable
-    with Worker("pypto_runner", python=python, environment=environment_of(python)) as worker:
+    with Worker(
+        "scanverify.simulators.pypto.runner", python=python, environment=environment_of(python)
+    ) as worker:
         arrays = {"x": x, "u": u, "out": np.zeros(24, dtype=np.float32)}
         answer = worker.submit(job, arrays, 60.0)
     assert np.array_equal(answer.arrays["out"].reshape(3, 8), np.cumsum(x.reshape(3, 8), axis=1))
@@ -114,12 +116,12 @@ def test_a_worker_in_a_named_interpreter_answers_over_the_same_protocol():
 
 def test_a_worker_that_lacks_its_simulator_says_so():
     with pytest.raises(SimulatorUnavailable, match="hw-native-sys PyPTO cannot be imported"):
-        Worker("a2a3sim_runner").start()
+        Worker("scanverify.simulators.a2a3sim.runner").start()
 
 
 def test_the_other_interpreter_gets_scanverify_and_nothing_that_lies_beside_it(tmp_path):
     """What our own site-packages hold (PyPI's pypto) must not get into its way."""
-    with Worker("host_runner") as worker:
+    with Worker("scanverify.simulators.host.runner") as worker:
         shelf = Path(os.fspath(worker._scratch.path)) / "path"
         assert [path.name for path in shelf.iterdir()] == ["scanverify"]
         listed = subprocess.run(

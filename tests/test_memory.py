@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scanverify.formats import BF16, FP32
-from scanverify.memory import Buffer, Layout, Memory, Role
+from scanverify.domain.formats import BF16, FP32
+from scanverify.domain.memory import Buffer, Layout, Memory, Role
 
 
 @st.composite

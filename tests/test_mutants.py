@@ -14,8 +14,8 @@ sys.path.insert(0, str(Path(__file__).parent / "mutants"))
 from catalogue import MUTANTS
 from hunt import LIMITS, attempt
 
-from scanverify.kernel import bundled_kernels
-from scanverify.strategies import cases
+from scanverify.generation.strategies import cases
+from scanverify.kernels import bundled_kernels
 
 
 def test_there_are_enough_and_their_names_differ():

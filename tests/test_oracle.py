@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scanverify.oracle import flat_scan, oracle_error
+from scanverify.domain.oracle import flat_scan, oracle_error
 
 numbers = st.lists(st.floats(-1e30, 1e30), min_size=1, max_size=60)
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from scanverify.case import Aliasing, Case, Data, Formats, Tiles
-from scanverify.examine import examine
-from scanverify.kernel import kernel_of
-from scanverify.ordering import Access, Place, Task, find_conflicts
-from scanverify.report import where_it_first_goes_wrong
-from scanverify.verdict import Kind, places_of
+from scanverify.domain.case import Aliasing, Case, Data, Formats, Tiles
+from scanverify.domain.ordering import Access, Place, Task, find_conflicts
+from scanverify.domain.verdict import Kind, places_of
+from scanverify.examination.examine import examine
+from scanverify.kernels import kernel_of
+from scanverify.reports.report import where_it_first_goes_wrong
 
 PLACES = {"x": Place("x", 0, 4), "y": Place("y", 0, 4), "x_too": Place("x", 8, 4)}
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from broken_kernels import CARRY_FROM_WRONG_COLUMN, LAST_ROW_SKIPPED, OVERWRITTEN_TEMPORARY
 
-from scanverify.case import Aliasing, Case, Data
-from scanverify.examiner import Examiner, Standing
-from scanverify.kernel import kernel_of
-from scanverify.known_defects import known_defects
-from scanverify.report import report_of, text_report
-from scanverify.report_folder import issue_text
-from scanverify.verdict import Kind
+from scanverify.domain.case import Aliasing, Case, Data
+from scanverify.domain.verdict import Kind
+from scanverify.examination.examiner import Examiner, Standing
+from scanverify.examination.known_defects import known_defects
+from scanverify.kernels import kernel_of
+from scanverify.reports.folder import issue_text
+from scanverify.reports.report import report_of, text_report
 
 CASE = Case("scanu", rows=4, width=20, data=Data("normal", 3))
 

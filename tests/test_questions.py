@@ -7,8 +7,9 @@ from itertools import islice
 
 import pytest
 
-from scanverify import cli, questions
-from scanverify.case import Aliasing, CarryInit, Case, CaseError
+from scanverify.commands import main as cli
+from scanverify.domain.case import Aliasing, CarryInit, Case, CaseError
+from scanverify.questions import questions
 
 
 def evidence(kernel="pl_split", right=5, wrong=0, **axes):

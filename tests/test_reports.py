@@ -13,22 +13,22 @@ from dataclasses import replace
 import broken_kernels as broken
 import pytest
 
-from scanverify.buckets import Buckets
-from scanverify.campaign_report import junit, page, summary_of, write_bucket, write_campaign
-from scanverify.case import Case, Data
-from scanverify.examiner import Examiner, Violation
-from scanverify.fuzz import Campaign
-from scanverify.heat_map import described, heat_map
-from scanverify.kernel import kernel_of
-from scanverify.kernels.scanu import ScanU
-from scanverify.known_defects import known_defects
+from scanverify.domain.case import Case, Data
+from scanverify.domain.verdict import Kind, Verdict
+from scanverify.examination.examiner import Examiner, Violation
+from scanverify.examination.known_defects import known_defects
+from scanverify.fuzz.buckets import Buckets
+from scanverify.fuzz.campaign import Campaign
+from scanverify.fuzz.report import junit, page, summary_of, write_bucket, write_campaign
+from scanverify.fuzz.unit import Failure, UnitResult
+from scanverify.kernels import kernel_of
+from scanverify.kernels.pypto.scanu import ScanU
 from scanverify.properties.metamorphic import demand
 from scanverify.properties.metamorphic import run as run_right
-from scanverify.report import report_of
-from scanverify.report_folder import fenced, issue_text, write_folder
-from scanverify.reproducer import reproducer, without_scanverify
-from scanverify.unit import Failure, UnitResult
-from scanverify.verdict import Kind, Verdict
+from scanverify.reports.folder import fenced, issue_text, write_folder
+from scanverify.reports.heat_map import described, heat_map
+from scanverify.reports.report import report_of
+from scanverify.reports.reproducer import reproducer, without_scanverify
 
 CASE = Case("scanu", rows=3, width=2, data=Data("values", values=(1.0, 2.0, 3.0, 4.0, 5.0, 6.0)))
 HOSTILE = "</pre><script>document.title = 'owned'</script> ``` \" ' & \x07 \ud83d"

@@ -6,9 +6,9 @@ import broken_kernels as broken
 import numpy as np
 import pytest
 
-from scanverify.case import Case, Data
-from scanverify.examiner import Examiner
-from scanverify.signature import Pattern, Signature, pattern_of, signature_of
+from scanverify.domain.case import Case, Data
+from scanverify.examination.examiner import Examiner
+from scanverify.examination.signature import Pattern, Signature, pattern_of, signature_of
 
 
 @pytest.mark.parametrize(
@@ -46,8 +46,8 @@ def test_the_signature_of_a_broken_kernel(session):
 
 
 def test_the_signature_of_a_crash_leaves_the_last_words_out(session):
-    from scanverify.case import LoopOptions
-    from scanverify.kernels.scanu import ScanU
+    from scanverify.domain.case import LoopOptions
+    from scanverify.kernels.pypto.scanu import ScanU
 
     finding = Examiner(ScanU(), session).examine(Case("scanu", loop=LoopOptions(unroll=(0,))))
     assert signature_of(finding, "p").code == "killed by SIGSEGV"

@@ -9,12 +9,12 @@ import textwrap
 import numpy as np
 import pytest
 
-from scanverify.case import Aliasing, Case, Data, Formats, PassSelection
-from scanverify.examine import examine
-from scanverify.kernel import kernel_of
+from scanverify.domain.case import Aliasing, Case, Data, Formats, PassSelection
+from scanverify.domain.verdict import Kind, initial_memory, inputs_for
+from scanverify.examination.examine import examine
+from scanverify.kernels import kernel_of
 from scanverify.simulators import simulators
-from scanverify.simulators.process import SimulatorUnavailable
-from scanverify.verdict import Kind, initial_memory, inputs_for
+from scanverify.simulators.worker.process import SimulatorUnavailable
 
 #: What a user's own script does: call the kernels, PyPTO writes the arguments back itself.
 BY_HAND = """
@@ -22,7 +22,7 @@ import sys
 sys.argv = ["worker"]
 from pathlib import Path
 import numpy as np, os, torch, pypto
-from scanverify.simulators import pypto_runner
+from scanverify.simulators.pypto import runner as pypto_runner
 pypto_runner.prepare(Path.cwd())
 exec(compile(open("program.py").read(), os.path.abspath("program.py"), "exec"))
 data = np.load("memory.npz", allow_pickle=False)
@@ -92,7 +92,7 @@ def test_without_the_workaround_the_self_test_refuses(monkeypatch, tmp_path):
         "class Forget(importlib.abc.MetaPathFinder):\n"
         "    def find_spec(self, name, path, target=None):\n"
         "        if name == 'pypto.frontend.parser.entry':\n"
-        "            import scanverify.simulators.pypto_runner as runner\n"
+        "            import scanverify.simulators.pypto.runner as runner\n"
         "            runner.ZEROES_ITS_INPUTS = ()\n"
         "            runner._hand_over_the_real_inputs = lambda: None\n"
         "sys.meta_path.insert(0, Forget())\n"

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from scanverify.case import Case, Data, Formats
-from scanverify.cli import main
-from scanverify.examiner import Examiner
-from scanverify.report import text_report
-from scanverify.user_kernel import UserKernelError, load_user_kernel
+from scanverify.commands.main import main
+from scanverify.domain.case import Case, Data, Formats
+from scanverify.examination.examiner import Examiner
+from scanverify.reports.report import text_report
+from scanverify.user_kernels.reading import UserKernelError, load_user_kernel
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 

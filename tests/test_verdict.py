@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scanverify.case import Case, Data, Formats
-from scanverify.kernel import bundled_kernels, kernel_of
-from scanverify.kernels.scanu import ScanU
-from scanverify.memory import GUARD_ELEMENTS, Memory
-from scanverify.outcome import Environment, Outcome, PassResult, Rejection, Stage, Status
-from scanverify.strategies import Limits, cases
-from scanverify.verdict import DeclarationError, Kind, expectation, initial_memory, judge
+from scanverify.domain.case import Case, Data, Formats
+from scanverify.domain.memory import GUARD_ELEMENTS, Memory
+from scanverify.domain.outcome import Environment, Outcome, PassResult, Rejection, Stage, Status
+from scanverify.domain.verdict import DeclarationError, Kind, expectation, initial_memory, judge
+from scanverify.generation.strategies import Limits, cases
+from scanverify.kernels import bundled_kernels, kernel_of
+from scanverify.kernels.pypto.scanu import ScanU
 
 CASE = Case("scanu", rows=3, width=4, data=Data("distinct_integers"))
 INEXACT = Case("scanu", rows=3, width=4, data=Data("normal"))

@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from scanverify.case import Aliasing, Case, Data, LoopOptions
-from scanverify.examine import examine
-from scanverify.kernel import kernel_of
-from scanverify.outcome import Status
+from scanverify.domain.case import Aliasing, Case, Data, LoopOptions
+from scanverify.domain.outcome import Status
+from scanverify.domain.verdict import Kind, initial_memory, inputs_for
+from scanverify.examination.examine import examine
+from scanverify.kernels import kernel_of
 from scanverify.simulators import simulators
-from scanverify.simulators.calculator import cached_library
-from scanverify.simulators.own_heap import in_a_fresh_heap, in_huge_pages
-from scanverify.simulators.process import Scratch, SimulatorUnavailable, Worker, scratch_root
-from scanverify.verdict import Kind, initial_memory, inputs_for
+from scanverify.simulators.pypto.calculator import cached_library
+from scanverify.simulators.worker.own_heap import in_a_fresh_heap, in_huge_pages
+from scanverify.simulators.worker.process import Scratch, SimulatorUnavailable, Worker, scratch_root
 
 PLAIN = Case(kernel="scanu", rows=4, width=8, data=Data("distinct_integers"))
 SLOW = Case(kernel="scanu", rows=128, width=64, data=Data("normal", 5))
@@ -91,7 +91,7 @@ def test_a_crash_is_a_verdict_with_its_signal(session):
 
 
 def test_a_hang_ends_at_the_time_limit():
-    with Worker("pypto_runner") as worker:
+    with Worker("scanverify.simulators.pypto.runner") as worker:
         assert worker.submit(job("import time\ntime.sleep(3600)\n"), {}, 0.5).timed_out
         assert worker.submit(job("pass\n"), {}, 60.0).reply["status"] == "completed"
 
@@ -110,7 +110,7 @@ def test_what_is_to_be_done_meanwhile_is_done_while_the_worker_works(tmp_path):
             time.sleep(0.01)
         done.touch()
 
-    with Worker("pypto_runner") as worker:
+    with Worker("scanverify.simulators.pypto.runner") as worker:
         answer = worker.submit(job(program), {}, 60.0, meanwhile)
     assert answer.reply["status"] == "completed"
 
@@ -157,7 +157,7 @@ def test_work_in_a_fresh_heap_gives_what_it_gives_and_raises_what_it_raises():
 
 
 def test_no_process_and_no_scratch_is_left_behind():
-    worker = Worker("pypto_runner")
+    worker = Worker("scanverify.simulators.pypto.runner")
     worker.start()
     template, child, scratch = worker._process.pid, worker.child, worker._scratch.path
     assert scratch.is_dir()
@@ -191,7 +191,7 @@ def test_scratch_of_a_dead_process_is_swept():
 
 
 def test_a_runner_that_does_not_answer_in_frames_is_a_crash_not_a_hang():
-    with Worker("pypto_runner") as worker:
+    with Worker("scanverify.simulators.pypto.runner") as worker:
         garbage = (
             "import os\nfor fd in range(3, 30):\n"
             "    try:\n        os.write(fd, b'x' * 100)\n    except OSError:\n        pass\n"
@@ -201,7 +201,7 @@ def test_a_runner_that_does_not_answer_in_frames_is_a_crash_not_a_hang():
 
 def test_an_interpreter_that_is_none_is_told_in_one_sentence():
     with pytest.raises(SimulatorUnavailable, match="cannot be started"):
-        Worker("pypto_runner", python="/nonexistent/python").start()
+        Worker("scanverify.simulators.pypto.runner", python="/nonexistent/python").start()
 
 
 def test_without_a_compiler_the_sentence_says_what_to_install(monkeypatch, tmp_path):
@@ -214,7 +214,7 @@ def test_without_a_compiler_the_sentence_says_what_to_install(monkeypatch, tmp_p
 @pytest.mark.slow
 def test_ten_workers_that_start_together_build_the_calculator_once(monkeypatch, tmp_path):
     monkeypatch.setenv("SCANVERIFY_CACHE", str(tmp_path))
-    workers = [Worker("pypto_runner") for _ in range(10)]
+    workers = [Worker("scanverify.simulators.pypto.runner") for _ in range(10)]
     try:
         with ThreadPoolExecutor(10) as pool:
             list(pool.map(lambda worker: worker.start(), workers))
@@ -233,7 +233,7 @@ def test_a_damaged_cached_calculator_is_built_again(monkeypatch, tmp_path):
     library.parent.mkdir(parents=True)
     library.write_bytes(b"\x7fELF of another kind")
     library.with_suffix(".sha256").write_text("0" * 64)
-    with Worker("pypto_runner") as worker:
+    with Worker("scanverify.simulators.pypto.runner") as worker:
         assert worker.environment["calculator_built"]
-    with Worker("pypto_runner") as worker:
+    with Worker("scanverify.simulators.pypto.runner") as worker:
         assert not worker.environment["calculator_built"]

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from scanverify import cli
-from scanverify.summary_command import markdown, workflow_commands
+from scanverify.commands import main as cli
+from scanverify.commands.summary import markdown, workflow_commands
 
 ROOT = Path(__file__).parent.parent
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))

@@ -2,33 +2,32 @@
 
 Every module here lists its :class:`Property` values in ``PROPERTIES``; a new
 property is one new file. A property draws cases for a kernel and says of each,
-through an :class:`~scanverify.examiner.Examiner`, whether it holds.
+through an :class:`~scanverify.examination.examiner.Examiner`, whether it holds.
 """
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from scanverify.case import Case
-from scanverify.kernel import Kernel
+from scanverify.domain.case import Case
+from scanverify.domain.kernel import Kernel
+from scanverify.parts import parts_of
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-    from scanverify.examiner import Examiner
-    from scanverify.strategies import Limits
+    from scanverify.examination.examiner import Examiner
+    from scanverify.generation.strategies import Limits
 
 
 @dataclass(frozen=True)
 class Property:
     """A statement about kernels, the cases to try it on, and the check.
 
-    ``holds`` raises :class:`~scanverify.examiner.Violation` for a counterexample.
+    ``holds`` raises :class:`~scanverify.examination.examiner.Violation` for a counterexample.
     ``claimed_by`` tells which kernels it is about.
     """
 
@@ -43,9 +42,5 @@ class Property:
 
 @cache
 def all_properties() -> dict[str, Property]:
-    """Every property, by name."""
-    found: dict[str, Property] = {}
-    for module in sorted(m.name for m in pkgutil.iter_modules(__path__)):
-        for item in getattr(importlib.import_module(f"{__name__}.{module}"), "PROPERTIES", ()):
-            found[item.name] = item
-    return found
+    """Every property, of this package and of installed distributions, by name."""
+    return {item.name: item for item in parts_of(__name__, "PROPERTIES", Property)}

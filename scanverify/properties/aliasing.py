@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from scanverify.case import Aliasing, Case
-from scanverify.examiner import Examiner
-from scanverify.kernel import Kernel
+from scanverify.domain.case import Aliasing, Case
+from scanverify.domain.kernel import Kernel
+from scanverify.examination.examiner import Examiner
+from scanverify.generation.strategies import Limits, cases, shares_memory
 from scanverify.properties import Property
 from scanverify.properties.oracle import INITIALISED
-from scanverify.strategies import Limits, cases, shares_memory
 
 SHARED = tuple(a for a in Aliasing if a is not Aliasing.DISTINCT)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from scanverify.case import Aliasing, CarryInit, Case
-from scanverify.examiner import Examiner
-from scanverify.kernel import Kernel
+from scanverify.domain.case import Aliasing, CarryInit, Case
+from scanverify.domain.kernel import Kernel
+from scanverify.examination.examiner import Examiner
+from scanverify.generation.strategies import Limits, cases
 from scanverify.properties import Property
-from scanverify.strategies import Limits, cases
 
 
 def _carry_cases(kernel: Kernel, limits: Limits) -> st.SearchStrategy[Case]:

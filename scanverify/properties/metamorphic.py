@@ -16,17 +16,18 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from scanverify.case import Aliasing, CarryInit, Case, Data, Formats, LoopOptions, Tiles
-from scanverify.data import input_values
-from scanverify.examine import Contradiction
-from scanverify.examiner import Examiner, Finding, Standing, Violation
-from scanverify.formats import FloatArray
-from scanverify.kernel import Kernel, bundled_kernels
-from scanverify.known_defects import known_defect
-from scanverify.oracle import Axis, Scan
+from scanverify.domain.case import Aliasing, CarryInit, Case, Data, Formats, LoopOptions, Tiles
+from scanverify.domain.data import input_values
+from scanverify.domain.formats import FloatArray
+from scanverify.domain.kernel import Kernel
+from scanverify.domain.oracle import Axis, Scan
+from scanverify.domain.verdict import Kind, Verdict
+from scanverify.examination.examine import Contradiction
+from scanverify.examination.examiner import Examiner, Finding, Standing, Violation
+from scanverify.examination.known_defects import known_defect
+from scanverify.generation.strategies import Limits, cases, is_inclusive, shares_memory
+from scanverify.kernels import bundled_kernels
 from scanverify.properties import Property
-from scanverify.strategies import Limits, cases, fixed_shape, is_inclusive, shares_memory
-from scanverify.verdict import Kind, Verdict
 
 FLOAT_FORMATS = (
     Formats("fp32", "fp32", "fp32"),
@@ -89,12 +90,17 @@ def run(examiner: Examiner, case: Case) -> Run | None:
     memory = finding.examination.outcome.memory
     if finding.standing is not Standing.RIGHT or memory is None:
         return None
-    return Run(finding, memory.values("out"), finding.examination.expected.bound)
+    bound = finding.examination.expected.bound
+    return Run(finding, memory.values("out").reshape(bound.shape), bound)
+
+
+#: The kernel that the others are held against.
+_REFERENCE = "scanu"
 
 
 def run_scanu(examiner: Examiner, case: Case) -> Run | None:
     """ScanU in PyPI's dialect on the same numbers; None where its simulator is out of reach."""
-    scanu = bundled_kernels()["scanu"]
+    scanu = bundled_kernels()[_REFERENCE]
     other = examiner.of(scanu)
     plain = case.with_(
         kernel=scanu.name,
@@ -358,17 +364,18 @@ def _law(
     return Property(name, statement, draw, holds, claimed_by, weight=0.12)
 
 
-def _is_named(*names: str) -> Callable[[Kernel], bool]:
-    return lambda kernel: kernel.name in names
+def _is_ours(scan: Scan) -> Callable[[Kernel], bool]:
+    """Whether a kernel is one of scanverify's own and computes this."""
+    return lambda kernel: kernel.traits.is_bundled and scan_of(kernel) == scan
 
 
 def _has_options(kernel: Kernel) -> bool:
     """Whether tile shapes and loop options of the case reach the program."""
-    return kernel.dialect == "pypto" and getattr(kernel, "has_options", True)
+    return kernel.traits.has_options
 
 
 def _may_change_rows(kernel: Kernel) -> bool:
-    return fixed_shape(kernel)[0] is None
+    return kernel.traits.fixed_shape[0] is None and not kernel.traits.is_square
 
 
 def _is_batch(kernel: Kernel) -> bool:
@@ -416,13 +423,13 @@ PROPERTIES = (
         "exclusive_is_inclusive_shifted",
         "the exclusive scan is the inclusive one, one element later (within the bounds)",
         _shifted,
-        _is_named("exclusive"),
+        _is_ours(Scan(inclusive=False)),
     ),
     _law(
         "reverse_of_reverse",
         "the reverse scan of reversed data is the reversed scan (within the bounds)",
         _reversed,
-        _is_named("reverse"),
+        _is_ours(Scan(reverse=True)),
     ),
     _law(
         "tile_shape_invariance",
@@ -455,7 +462,7 @@ PROPERTIES = (
         "every flat scan agrees with ScanU on PyPI pypto (within the bounds)",
         _as_scanu,
         lambda kernel: (
-            is_flat_forward(kernel) and kernel.name != "scanu" and kernel.dialect != "host"
+            is_flat_forward(kernel) and kernel.traits.is_bundled and kernel.name != _REFERENCE
         ),
     ),
 )

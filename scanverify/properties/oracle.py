@@ -7,11 +7,11 @@ import math
 from hypothesis import currently_in_test_context, target
 from hypothesis import strategies as st
 
-from scanverify.case import Aliasing, CarryInit, Case
-from scanverify.examiner import Examiner
-from scanverify.kernel import Kernel
+from scanverify.domain.case import Aliasing, CarryInit, Case
+from scanverify.domain.kernel import Kernel
+from scanverify.examination.examiner import Examiner
+from scanverify.generation.strategies import UNSUPPORTED_FORMATS, Limits, cases, is_expressible
 from scanverify.properties import Property
-from scanverify.strategies import UNSUPPORTED_FORMATS, Limits, cases, is_expressible
 
 #: All ways to start the carry but the one that PyPTO has to reject.
 INITIALISED = tuple(c for c in CarryInit if c is not CarryInit.OMITTED)
@@ -39,7 +39,7 @@ def _unsupported_cases(kernel: Kernel, limits: Limits) -> st.SearchStrategy[Case
 
 
 def _takes_unsupported_formats(kernel: Kernel) -> bool:
-    return kernel.dialect == "pypto" and any(
+    return kernel.traits.refuses_dtypes and any(
         is_expressible(kernel, formats) for formats in UNSUPPORTED_FORMATS
     )
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from scanverify.case import Case, PassSelection
-from scanverify.examiner import Examiner
-from scanverify.kernel import Kernel
+from scanverify.domain.case import Case, PassSelection
+from scanverify.domain.kernel import Kernel
+from scanverify.examination.examiner import Examiner
+from scanverify.generation.strategies import Limits, cases
 from scanverify.properties import Property
 from scanverify.properties.oracle import INITIALISED
-from scanverify.strategies import Limits, cases
 
 
 def _verified_cases(kernel: Kernel, limits: Limits) -> st.SearchStrategy[Case]:
@@ -33,7 +33,7 @@ PROPERTIES = (
         "after every compiler pass the graph computes what it computed before",
         _verified_cases,
         _stable,
-        claimed_by=lambda kernel: kernel.dialect == "pypto",
+        claimed_by=lambda kernel: kernel.traits.shows_passes,
         weight=0.5,
     ),
 )

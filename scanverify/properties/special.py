@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from scanverify.case import Aliasing, Case, Formats
-from scanverify.examiner import Examiner
-from scanverify.kernel import Kernel
+from scanverify.domain.case import Aliasing, Case, Formats
+from scanverify.domain.kernel import Kernel
+from scanverify.examination.examiner import Examiner
+from scanverify.generation.strategies import SUPPORTED_FORMATS, Limits, cases, is_expressible
 from scanverify.properties import Property
 from scanverify.properties.oracle import INITIALISED
-from scanverify.strategies import SUPPORTED_FORMATS, Limits, cases, is_expressible
 
 
 def _special_cases(kernel: Kernel, limits: Limits) -> st.SearchStrategy[Case]:
@@ -47,7 +47,7 @@ PROPERTIES = (
         _special_cases,
         _as_ieee_has_it,
         # a kernel that declares no dataflow of its own promises nothing here
-        claimed_by=lambda kernel: getattr(kernel, "promises_special_values", True),
+        claimed_by=lambda kernel: kernel.traits.promises_special_values,
         weight=1.0,
     ),
 )

@@ -1,106 +1,25 @@
-"""Simulators: real PyPTO behind one narrow interface.
+"""Simulators: real PyPTO, each in a package of its own, and the worker that they share.
 
-Every module here that defines ``SIMULATORS`` adds them; a new simulator is one
-new file (and a runner that its worker executes).
+A simulator is a module with ``SIMULATORS`` (see :mod:`scanverify.domain.simulator`) and a
+``runner`` beside it that the worker process executes. They import the domain alone; torch and
+pypto are imported by runners, in a worker, and never here.
 """
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-from collections.abc import Callable
 from functools import cache
-from typing import Protocol
 
-from scanverify.case import Case, CaseError
-from scanverify.kernel import Kernel
-from scanverify.memory import Memory
-from scanverify.outcome import Environment, Origin, Outcome
+from scanverify.domain.case import Case, CaseError
+from scanverify.domain.simulator import Session, Simulator
+from scanverify.parts import parts_of
 
-
-class Session(Protocol):
-    """A running simulator: answers one case at a time, whatever the case does to it."""
-
-    @property
-    def environment(self) -> Environment:
-        """Versions and machine."""
-
-    @property
-    def proof(self) -> str:
-        """What it showed of itself when it was opened, for ``scanverify doctor``."""
-
-    def run(
-        self,
-        case: Case,
-        kernel: Kernel,
-        before: Memory,
-        tolerance: float,
-        meanwhile: Callable[[], object] | None = None,
-    ) -> Outcome:
-        """Run ``case`` on memory as ``before`` has it, which stays as it is.
-
-        ``tolerance``: how far, absolutely, a compiler pass may move a result. ``meanwhile`` is
-        called while the simulator works; again if it has to start anew, never if it cannot start.
-        """
-
-    def origin(
-        self,
-        case: Case,
-        kernel: Kernel,
-        before: Memory,
-        tolerance: float,
-        element: tuple[int, int] | None,
-    ) -> Origin | None:
-        """Run ``case`` once more: which operation made the wrong ``element`` of ``out``?
-
-        Without an element: the first result that a pass changed. None where nobody can tell.
-        """
-
-    def close(self) -> None:
-        """End all processes and remove scratch directories."""
-
-
-class Simulator(Protocol):
-    """A way to run cases on real PyPTO."""
-
-    @property
-    def name(self) -> str:
-        """The name that cases carry."""
-
-    @property
-    def dialect(self) -> str:
-        """The dialect of the kernels it runs."""
-
-    @property
-    def limits(self) -> tuple[str, ...]:
-        """What its numbers cannot show, one sentence each."""
-
-    @property
-    def stand_alone(self) -> str:
-        """The file of ``scanverify/stand_alone`` that drives it in a reproducer; may be empty."""
-
-    @property
-    def requirements(self) -> str:
-        """What such a reproducer needs, as the object of a sentence."""
-
-    def absent(self) -> str | None:
-        """Why it is not on this machine, in one sentence; None where it may be opened."""
-
-    def open(self, timeout: float) -> Session:
-        """Start it; ``timeout`` is in seconds a case. Raises :class:`SimulatorUnavailable`."""
+__all__ = ["Session", "Simulator", "simulator_of", "simulators"]
 
 
 @cache
 def simulators() -> dict[str, Simulator]:
-    """Every simulator, by name."""
-    found: dict[str, Simulator] = {}
-    for module in sorted(m.name for m in pkgutil.iter_modules(__path__)):
-        # runners belong to the workers, whose imports are not ours
-        if not module.endswith("runner"):
-            imported = importlib.import_module(f"{__name__}.{module}")
-            for simulator in getattr(imported, "SIMULATORS", ()):
-                found[simulator.name] = simulator
-    return found
+    """Every simulator, of this package and of installed distributions, by name."""
+    return {simulator.name: simulator for simulator in parts_of(__name__, "SIMULATORS")}
 
 
 def simulator_of(case: Case) -> Simulator:

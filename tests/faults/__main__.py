@@ -22,8 +22,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from harm import FAULTS, beds
 
-from scanverify.examine import examine
-from scanverify.simulators.process import scratch_root
+from scanverify.examination.examine import examine
+from scanverify.simulators.worker.process import scratch_root
 
 #: Faults on PyPTO's own worker cost seconds each; so many in a hundred are done to it.
 PYPTO_PERCENT = 10

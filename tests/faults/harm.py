@@ -14,16 +14,16 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from scanverify.buckets import Buckets, CorpusError
-from scanverify.case import Case, CaseError, Data, case_from_json, case_to_json
-from scanverify.examine import examine
+from scanverify.domain.case import Case, CaseError, Data, case_from_json, case_to_json
+from scanverify.examination.examine import examine
+from scanverify.fuzz.buckets import Buckets, CorpusError
 from scanverify.simulators import simulators
-from scanverify.simulators.process import Worker
+from scanverify.simulators.worker.process import Worker
 
 #: Writes frames that nobody asked for, on every descriptor that may be the reply pipe.
 _FRAMES = """
 import os
-from scanverify.simulators.frames import encode_frame
+from scanverify.simulators.worker.frames import encode_frame
 frame = encode_frame({frame}, {{}}) if {whole} else os.urandom(200)
 for descriptor in range(3, 30):
     try:
@@ -259,8 +259,8 @@ def scan(x, out):
 
 def beds(folder):
     """A quick bed of a host function, and one of PyPTO itself."""
-    from scanverify.kernel import bundled_kernels
-    from scanverify.user_kernel import load_user_kernel
+    from scanverify.kernels import bundled_kernels
+    from scanverify.user_kernels.reading import load_user_kernel
 
     path = folder / "host_scan.py"
     path.write_text(HOST_SOURCE)

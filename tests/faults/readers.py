@@ -16,8 +16,8 @@ from pathlib import Path
 import atheris
 
 with atheris.instrument_imports(include=["scanverify"]):
-    from scanverify.case import Case, CaseError, Data, case_from_json, case_to_json
-    from scanverify.simulators.frames import FrameError, FrameReader, encode_frame
+    from scanverify.domain.case import Case, CaseError, Data, case_from_json, case_to_json
+    from scanverify.simulators.worker.frames import FrameError, FrameReader, encode_frame
 
 #: The longest sentence that still is one.
 MOST_CHARACTERS = 400

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from mutant import Mutant
 
-from scanverify.case import Aliasing, CarryInit
+from scanverify.domain.case import Aliasing, CarryInit
 
 CARRY = "running[:] = pypto.view(row, [1, 1], [0, S - 1])"
 READ = "pypto.view(row_sums, [1, S], [i, 0])"

@@ -11,12 +11,12 @@ from catalogue import MUTANTS
 from hypothesis import Phase, find, settings
 from hypothesis.errors import Flaky, NoSuchExample
 
-from scanverify.case import case_to_json
-from scanverify.check import claimed_properties
-from scanverify.examiner import Examiner, Violation
-from scanverify.kernel import bundled_kernels
-from scanverify.profiles import PROFILES, SUPPRESSED_CHECKS
-from scanverify.search import smallest_like
+from scanverify.checking.check import claimed_properties
+from scanverify.domain.case import case_to_json
+from scanverify.examination.examiner import Examiner, Violation
+from scanverify.generation.profiles import PROFILES, SUPPRESSED_CHECKS
+from scanverify.kernels import bundled_kernels
+from scanverify.search.find import smallest_like
 from scanverify.simulators import simulators
 
 #: Examples a property in each round; rounds go on until the mutant is killed.

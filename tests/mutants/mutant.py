@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from scanverify.kernel import bundled_kernels
+from scanverify.kernels import bundled_kernels
 
 Edits = Callable[[object], list[tuple[str, str]]]
 

@@ -1,0 +1,4 @@
+"""``scanverify check``: one kernel, every property that it claims, what was found told once.
+
+It imports search and reports.
+"""

@@ -1,0 +1,1 @@
+"""The command line, thin: options in, exit codes out. Nothing imports it."""

@@ -1,0 +1,1 @@
+"""Plain numpy and torch functions. Imports nothing."""

@@ -1,0 +1,1 @@
+"""PyPI's pypto (``@pypto.frontend.jit``, tensor level). Imports the domain alone."""

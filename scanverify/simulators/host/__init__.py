@@ -1,0 +1,1 @@
+"""Plain functions on this machine: the simulator, and what its worker executes."""

@@ -1,1 +1,0 @@
-"""Texts that drive simulators from a stand-alone reproducer; none is imported here."""
