@@ -90,6 +90,8 @@ class PropertyResult:
     runs: int
     counterexample: Counterexample | None = None
     again: bool = False
+    #: the fault that was told before, in a smaller case
+    smaller: Counterexample | None = None
     has_cases: bool = True
     #: why PyPTO or the kernel itself said no: cause -> (how often, an example)
     refused: dict[str, tuple[int, str]] = field(default_factory=dict)
@@ -262,7 +264,7 @@ def check_property(
     )
     violation, told = found.first, {c: (n, example[c]) for c, n in refused.items()}
     result = PropertyResult(
-        prop.name, runs, None, again, found.has_cases, told, reached, frozenset(sizes), shared
+        prop.name, runs, None, again, None, found.has_cases, told, reached, frozenset(sizes), shared
     )
     if violation is None:
         return result
@@ -293,15 +295,19 @@ def check_kernel(kernel: Kernel, plan: Plan, workers: int = 1) -> Iterator[Prope
         prop.name for prop in claimed_properties(kernel) if fnmatchcase(prop.name, plan.properties)
     ]
     known: tuple[Fault, ...] = ()
+    told = 0
     if workers <= 1:
         session = simulators()[kernel.simulator].open(plan.timeout)
         try:
             for name in names:
-                if len(known) >= plan.most_faults:
+                if told >= plan.most_faults:
                     return
                 result = check_property(kernel, all_properties()[name], session, plan, known)
-                if result.counterexample is not None:
-                    known = (*known, result.counterexample.fault)
+                found = result.counterexample
+                if found is not None:
+                    result = _smaller_or_new(result, found, known)
+                    known = (*known, found.fault)
+                    told += result.counterexample is not None
                 yield result
         finally:
             session.close()
@@ -315,24 +321,23 @@ def check_kernel(kernel: Kernel, plan: Plan, workers: int = 1) -> Iterator[Prope
                 found = result.counterexample
                 if found is not None:
                     # another process may have found the same
-                    if any(_same(fault, found.fault) for fault in known):
+                    if any(f.explains_case(found.fault.case, found.fault.kind) for f in known):
                         result = replace(result, counterexample=None, again=True)
                     else:
+                        result = _smaller_or_new(result, found, known)
                         known = (*known, found.fault)
                 yield result
         finally:
             list(pool.map(_close, range(workers * 4)))
 
 
-def _same(one: Fault, other: Fault) -> bool:
-    """Whether two faults that two processes found are one: the smaller case explains the larger."""
-    return (
-        one.kind is other.kind
-        and one.case.aliasing is other.case.aliasing
-        and one.case.carry is other.case.carry
-        and one.case.formats == other.case.formats
-        and bool(one.case.after) == bool(other.case.after)
-    )
+def _smaller_or_new(
+    result: PropertyResult, found: Counterexample, known: tuple[Fault, ...]
+) -> PropertyResult:
+    """What was found, or the fault that was told before where this is a smaller case of it."""
+    if any(found.fault.explains_case(fault.case, fault.kind) for fault in known):
+        return replace(result, counterexample=None, again=True, smaller=found)
+    return result
 
 
 _mine: tuple[Kernel, Plan, Session] | None = None

@@ -38,7 +38,10 @@ class Fault:
         case is there: at least as many rows and columns, and its carry, aliasing, formats,
         special numbers and earlier calls, where it has any.
         """
-        case, kind = finding.examination.case, finding.examination.verdict.kind
+        return self.explains_case(finding.examination.case, finding.examination.verdict.kind)
+
+    def explains_case(self, case: Case, kind: Kind) -> bool:
+        """The same of a case and the kind of verdict that it had."""
         mine = self.case
         return (
             (kind is self.kind or {kind, self.kind} <= _NUMBERS)

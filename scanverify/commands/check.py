@@ -185,6 +185,9 @@ def _tell(result: PropertyResult) -> None:
     if found is not None:
         flaky = "  flaky: right when this case was run once more\n" if found.flaky else ""
         print(f"{found.text}\n{flaky}  report               {found.folder}\n", flush=True)
+    if result.smaller is not None:
+        print(f"  in a smaller case: {result.smaller.fault.case}", flush=True)
+        print(f"  report               {result.smaller.folder}", flush=True)
 
 
 def _summary(

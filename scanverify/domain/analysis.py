@@ -296,13 +296,21 @@ class Quantity:
         return replace(result, value=value, terms=terms)
 
     def running_sums(
-        self, fmt: Format, name: str, *, inclusive: bool = True, roundings: int = 0
+        self,
+        fmt: Format,
+        name: str,
+        *,
+        inclusive: bool = True,
+        roundings: int = 0,
+        whole_line: bool = False,
     ) -> Quantity:
         """Running sums along the last axis, in any order, by additions alone.
 
         The error of element c is at most ``gamma(c) * sum_{k<=c} |x_k|`` (Higham (4.4)), plus
         the errors that came in. ``roundings``: so many more on every path (temporaries). A NaN
-        or an infinity spoils what comes after it.
+        or an infinity spoils what comes after it. ``whole_line``: sums may also be made by
+        subtraction from longer ones (``cumsum(x) - x``, ``total - cumsum(x)``), so each has the
+        error of a sum of the whole line.
         """
         width = self.value.shape[-1]
         with np.errstate(invalid="ignore"):
@@ -316,6 +324,13 @@ class Quantity:
             quantum = _shifted(quantum, np.inf)
             terms = {n: _shifted(t, 0.0) for n, t in terms.items()}
             additions = np.maximum(additions - 1, 0)
+        if whole_line:
+            # what is not finite further on may have been added here, and taken off again
+            total = np.nan_to_num(magnitude[..., -1:], nan=np.inf, posinf=np.inf)
+            magnitude = np.broadcast_to(total, value.shape)
+            quantum = np.broadcast_to(quantum[..., -1:], value.shape)
+            terms = {n: np.broadcast_to(t[..., -1:], value.shape) for n, t in terms.items()}
+            additions = np.full_like(additions, width)
         result = replace(self, value=value, magnitude=magnitude, quantum=quantum, terms=terms)
         reach = magnitude + result.error
         relative = self.law.gamma(additions + roundings, fmt.unit_roundoff)

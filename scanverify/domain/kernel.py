@@ -32,6 +32,7 @@ class Program:
     ``takes``: whether its functions are given ``"torch"`` tensors or ``"numpy"`` arrays.
     ``path``: the user's file that it is, whose neighbours it may import; empty for a program that
     stands alone. ``stand_ins``: modules that are not here, and that empty ones stand in for.
+    ``pinned``: sizes that the source leaves to the call are fixed before it is compiled.
     """
 
     source: str
@@ -39,6 +40,7 @@ class Program:
     takes: str = "torch"
     path: str = ""
     stand_ins: tuple[str, ...] = ()
+    pinned: bool = False
 
 
 @dataclass(frozen=True)

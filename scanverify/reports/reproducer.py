@@ -276,6 +276,7 @@ def reproducer(examination: Examination, title: str) -> str | None:
         + f"TOLERANCE = {expected.pass_tolerance!r}\n"
         + f"TASK_GRAPH = {case.task_graph}\n"
         + f"TAKES = {takes!r}\n"
+        + f"PINNED = {program.pinned}\n"
         + f"HANGS = {kind is Kind.TIME_OUT}\n"
         + f"SIMULATOR = {case.simulator!r}\n"
         + f"RUNS = {5 if kind is Kind.NON_DETERMINISTIC else 1}\n"

@@ -68,9 +68,12 @@ class Reading:
 
     takes: str
     rank: int
+    #: sizes that the source leaves to the call are fixed to the call's before it is compiled
+    pinned: bool = False
 
     def __str__(self) -> str:
-        return f"{self.takes}, {self.rank}-D"
+        text = f"{self.takes}, {self.rank}-D"
+        return f"{text}, DYNAMIC sizes pinned to each call's" if self.pinned else text
 
 
 @dataclass(frozen=True)
@@ -332,6 +335,7 @@ class UserKernel:
             self.readings[0].takes,
             self.path,
             self.stand_ins,
+            self.readings[0].pinned,
         )
 
     @property
@@ -358,14 +362,14 @@ class UserKernel:
         return f"\n\n{MADE} = {made}\n"
 
     def dataflow(self, case: Case, inputs: Mapping[str, Quantity]) -> Quantity:
-        """Any way to add up: sums in whatever order, and two more roundings on every path."""
+        """Any way to add up or take off: whatever order, and two more roundings on every path."""
         _, accumulate, output = case.formats.triple
         scan, shape = self.computed, (case.rows, case.width)
         x = inputs["x"].rearranged(lambda array: lines(array, scan))
         count = x.value.shape[0]
         carry = inputs["carry"].rearranged(lambda array: np.repeat(array, count, axis=0))
         joined = Quantity.concatenate([carry.T, x.T]).T
-        sums = joined.running_sums(accumulate, "additions", roundings=2)
+        sums = joined.running_sums(accumulate, "additions", roundings=2, whole_line=True)
         part = sums[:, 1:] if scan.inclusive else sums[:, :-1]
         back = part.rearranged(lambda array: unlines(array, scan, shape))
         return back.rounded(output, "output rounding")

@@ -413,7 +413,11 @@ def _readings(source: Source, entry: Entry, x: str, rank: int, axis: Axis) -> tu
     if axis is Axis.COLUMNS:
         ranks = [r for r in ranks if r == 2] or [2]
     takes = _frameworks(source, entry) if entry.dialect == "host" else ["torch"]
-    return tuple(Reading(t, r) for r in ranks for t in takes)
+    found = tuple(Reading(t, r) for r in ranks for t in takes)
+    if entry.dialect == "pypto":
+        # PyPTO's interpreter cannot evaluate a DYNAMIC size outside a loop
+        found += tuple(Reading(r.takes, r.rank, pinned=True) for r in found)
+    return found
 
 
 def _frameworks(source: Source, entry: Entry) -> list[str]:

@@ -44,6 +44,16 @@ def prepare() -> None:
 
         entry.JitCallableWrapper._setup_verify_data = staticmethod(setup_verify_data)
 
+        def with_sizes(tensors: Any, definitions: Any) -> Any:
+            return [
+                pypto.from_torch(t, name=d.name, dtype=d.dtype if d.status_dtype else None)
+                for t, d in zip(tensors, definitions, strict=False)
+            ]
+
+        if globals().get("PINNED"):
+            # the interpreter of pypto 0.2.0 cannot evaluate a DYNAMIC size outside a loop
+            entry.JitCallableWrapper._convert_tensors_with_metadata = staticmethod(with_sizes)
+
 
 def run_step(
     function: Any, tensors: list[Any], passes: list[str] | None, tolerance: float, task_graph: bool

@@ -128,6 +128,7 @@ def run(job: dict[str, Any], arrays: Arrays, directory: Path) -> tuple[dict[str,
     stage = "source"
     try:
         started = time.perf_counter()
+        _pin_dynamic_sizes(job.get("pinned", False))
         functions = execute_source(job, directory)
         for call in job.get("earlier", ()):
             _call_before(call, functions, arrays, job)
@@ -315,6 +316,32 @@ def run_step(
     if len(fresh) != 1:
         raise RuntimeError(f"the verifier left {len(fresh)} result folders instead of one")
     return Path(fresh[0])
+
+
+def _pin_dynamic_sizes(pinned: bool) -> None:
+    """Have kernels compiled for the sizes of each call, or with the symbols that they have.
+
+    The interpreter of pypto 0.2.0 cannot evaluate a symbolic size outside a loop (F3FFFF).
+    """
+    import pypto
+    import pypto.frontend.parser.entry as entry
+
+    wrapper = entry.JitCallableWrapper
+    if not hasattr(wrapper, "with_symbols"):
+        wrapper.with_symbols = staticmethod(wrapper._convert_tensors_with_metadata)
+
+    def with_sizes(tensors: list[Any], definitions: list[Any]) -> list[Any]:
+        return [
+            pypto.from_torch(
+                tensor,
+                name=definition.name,
+                dtype=definition.dtype if definition.status_dtype is not None else None,
+            )
+            for tensor, definition in zip(tensors, definitions, strict=False)
+        ]
+
+    chosen = with_sizes if pinned else wrapper.with_symbols
+    wrapper._convert_tensors_with_metadata = staticmethod(chosen)
 
 
 def _for_the_simulator(function: Any) -> None:

@@ -174,6 +174,7 @@ def job_of(
         "takes": program.takes,
         "path": program.path,
         "stand_ins": list(program.stand_ins),
+        "pinned": program.pinned,
         "earlier": earlier or [],
         "steps": [_step(s) for s in program.steps],
         "buffers": _buffers(layout),

@@ -1,0 +1,2 @@
+# not a kernel
+ROWS, COLS = 8, 32
