@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -17,25 +17,20 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from scanverify.checking.faults import Fault
-from scanverify.domain.case import Aliasing, Case, Data, Formats
+from scanverify.domain.case import Aliasing, Case
 from scanverify.domain.kernel import Kernel
-from scanverify.domain.outcome import Status
 from scanverify.domain.verdict import Kind
-from scanverify.examination.examine import examine
-from scanverify.examination.examiner import Examiner, Finding, Standing, Violation
+from scanverify.examination.examiner import Examiner, Finding, Violation
 from scanverify.generation.strategies import (
-    SUPPORTED_FORMATS,
     Limits,
-    is_expressible,
     near_mined,
-    smallest_case,
 )
 from scanverify.properties import Property, all_properties
 from scanverify.reports.folder import write_report
 from scanverify.reports.report import text_report
 from scanverify.search.find import find_counterexamples
+from scanverify.search.user_examiner import UserExaminer, usable_formats
 from scanverify.simulators import Session, simulators
-from scanverify.user_kernels.kernel import UserKernel
 
 #: Examples of a property once a fault is known: others only confirm it or add to it.
 EXAMPLES_AFTER_A_FAULT = 6
@@ -47,12 +42,6 @@ _SHARED = {
     Aliasing.TEMPORARY_IS_OUT: "where its temporary is out",
     Aliasing.TEMPORARY_IS_X: "where its temporary is x",
 }
-#: Formats that are tried for the first run.
-_FIRST_FORMATS = 3
-
-
-class SetupProblem(Exception):
-    """The kernel cannot be run as it stands; one sentence with the cause."""
 
 
 @dataclass(frozen=True)
@@ -107,53 +96,6 @@ class PropertyResult:
         return self.counterexample is None and not self.again
 
 
-class _Checker(Examiner):
-    """An examiner for a user's kernel: a case that is refused for a reason is no fault of it."""
-
-    def __init__(
-        self,
-        kernel: Kernel,
-        session: Session,
-        record: Callable[[Finding], None] | None,
-        plain: str,
-        not_in_place: Callable[[Finding], None] | None = None,
-    ) -> None:
-        super().__init__(kernel, session, record)
-        self._plain = plain
-        self._not_in_place = not_in_place
-
-    def must_be_right(self, finding: Finding) -> None:
-        """Right, known, or refused."""
-        if not self._is_refused(finding):
-            super().must_be_right(finding)
-
-    def must_be_right_or_rejected(self, finding: Finding) -> None:
-        """Right, known, or refused."""
-        if not self._is_refused(finding):
-            super().must_be_right_or_rejected(finding)
-
-    def _is_refused(self, finding: Finding) -> bool:
-        """PyPTO says what it does not take; a plain function by its own ``raise`` or ``assert``.
-
-        Any other error of a plain function is its own, unless the formats are ones that nothing
-        says it takes.
-        """
-        outcome, case = finding.examination.outcome, finding.examination.case
-        if case.aliasing is not Aliasing.DISTINCT and not self.kernel.traits.is_in_place:
-            # nobody said that it may be called so: what comes of it is told, and no fault
-            if finding.standing is Standing.UNEXPLAINED and self._not_in_place is not None:
-                self._not_in_place(finding)
-            return True
-        if outcome.status is not Status.REJECTED or outcome.rejection is None:
-            return False
-        return (
-            self.kernel.traits.is_compiled
-            or case.aliasing is not Aliasing.DISTINCT
-            or outcome.rejection.code.startswith("refused: ")
-            or str(case.formats) != self._plain
-        )
-
-
 def claimed_properties(kernel: Kernel) -> list[Property]:
     """The properties that are about this kernel, the telling ones first."""
     claimed = [prop for prop in all_properties().values() if prop.claimed_by(kernel)]
@@ -167,40 +109,6 @@ def _untellingness(prop: Property) -> tuple[int, float]:
 
 #: These tell most, and soonest; the others come by their weight.
 _FIRST = ("exact_on_integers", "agrees_with_oracle")
-
-
-def settled(kernel: UserKernel, session: Session) -> UserKernel:
-    """The kernel with the first reading of its source that runs; raises :class:`SetupProblem`."""
-    causes: list[str] = []
-    for reading in kernel.readings:
-        chosen = replace(kernel, readings=(reading,))
-        for formats in usable_formats(chosen)[:_FIRST_FORMATS]:
-            case = as_written(chosen, smallest_case(chosen, formats))
-            outcome = examine(case, chosen, session).outcome
-            if outcome.status is not Status.REJECTED or outcome.rejection is None:
-                return chosen
-            causes.append(f"{outcome.rejection.code}: {outcome.rejection.message}"[:400])
-    cause = causes[0].removeprefix("refused: ") if causes else "it takes none of the formats"
-    tried = " and as ".join(map(str, kernel.readings))
-    raise SetupProblem(
-        f"{kernel.name} of {kernel.path} cannot be run (called with {tried}): {cause.rstrip('.')}."
-    )
-
-
-def usable_formats(kernel: Kernel) -> list[Formats]:
-    """The formats that the kernel takes, the plainest first."""
-    return [f for f in SUPPORTED_FORMATS if is_expressible(kernel, f)]
-
-
-def as_written(kernel: UserKernel, case: Case) -> Case:
-    """The case in the sizes that the source has, or in small ones where it has none."""
-    rows, width = kernel.fixed_shape
-    rows = rows if rows is not None else min(kernel.rows.base or 3, 64)
-    width = width if width is not None else min(kernel.width.base or 16, 256)
-    if kernel.is_square:
-        rows = width
-    whole = case.with_(rows=rows, width=width, data=Data("small_integers", 1))
-    return whole if kernel.inexpressible(whole) is None else case
 
 
 def check_property(
@@ -251,7 +159,7 @@ def check_property(
     examples = max(3, round(plan.examples * prop.weight * kernel.traits.share))
     seconds = SHRINK_SECONDS if kernel.traits.is_compiled else SHRINK_SECONDS_HOST
     timed = replace(prop, holds=holds)
-    examiner = _Checker(kernel, session, record, plain, not_in_place)
+    examiner = UserExaminer(kernel, session, record, not_in_place=not_in_place)
     found = find_counterexamples(
         timed,
         examiner,

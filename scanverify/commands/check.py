@@ -16,13 +16,12 @@ from scanverify.checking.check import (
     PropertyResult,
     check_kernel,
     claimed_properties,
-    settled,
-    usable_formats,
 )
 from scanverify.commands.usage import OK, VERDICT, UsageError
 from scanverify.domain.case import Formats
 from scanverify.domain.oracle import Axis
 from scanverify.generation.strategies import SUPPORTED_FORMATS, Limits, near_mined, smallest_case
+from scanverify.search.user_examiner import settled, usable_formats
 from scanverify.simulators import simulators
 from scanverify.user_kernels.reading import UserKernel, load_user_kernel
 
@@ -204,7 +203,7 @@ def _summary(
         lines.append(f"left out, without a case for this kernel: {', '.join(left_out)}")
     for name, rows in (("rows", kernel.rows), ("columns", kernel.width)):
         if rows.step > 1:
-            lines.append(f"{name} were multiples of {rows.step}, by which its source divides them")
+            lines.append(f"{name} were multiples of {rows.step}, as its source has it")
     refused: Counter[str] = Counter()
     examples: dict[str, str] = {}
     for result in results:

@@ -21,7 +21,6 @@ from typing import Any
 
 from scanverify.bench.bounds import bound_tightness, table_head, table_row
 from scanverify.bench.speed import measure, table
-from scanverify.checking.check import SetupProblem
 from scanverify.commands import check as check_command
 from scanverify.commands import fuzz as fuzz_command
 from scanverify.commands import questions as questions_command
@@ -31,13 +30,13 @@ from scanverify.domain.case import MAX_CASE_BYTES, Case, CaseError, case_from_js
 from scanverify.domain.kernel import Kernel
 from scanverify.domain.oracle import Axis
 from scanverify.domain.verdict import DeclarationError, Kind
-from scanverify.examination.examiner import Examiner
 from scanverify.examination.known_defects import known_defects
 from scanverify.fuzz.buckets import CorpusError
 from scanverify.kernels import bundled_kernels, kernel_of
 from scanverify.parts import BrokenPart
 from scanverify.properties import all_properties
 from scanverify.reports.report import plain_report, text_report
+from scanverify.search.user_examiner import SetupProblem, examiner_of, settled
 from scanverify.simulators import simulator_of, simulators
 from scanverify.simulators.a2a3sim.interpreters import VARIABLE, chosen_python, probe
 from scanverify.simulators.pypto.calculator import NO_COMPILER, compiler_version
@@ -189,7 +188,12 @@ def _run(options: argparse.Namespace) -> int:
     simulator = simulator_of(case)
     if options.kernel:
         declared = {"computes": options.computes, "inclusive": case.inclusive}
-        kernel: Kernel = load_user_kernel(options.kernel, declared, None)
+        chosen = load_user_kernel(options.kernel, declared, None)
+        session = simulator.open(options.timeout)
+        try:
+            kernel: Kernel = settled(chosen, session)
+        finally:
+            session.close()
     else:
         kernel = kernel_of(case)
     reason = kernel.inexpressible(case)
@@ -202,7 +206,7 @@ def _run(options: argparse.Namespace) -> int:
         )
     session = simulator.open(options.timeout)
     try:
-        examiner = Examiner(kernel, session)
+        examiner = examiner_of(kernel, session)
         finding = examiner.examine_twice(case) if options.twice else examiner.examine(case)
         finding = examiner.explained(finding)
     finally:

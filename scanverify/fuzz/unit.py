@@ -11,11 +11,12 @@ import threading
 import time
 from collections import Counter
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import Any
 
 from scanverify.domain.case import case_from_plain, case_to_json
 from scanverify.domain.kernel import Kernel
-from scanverify.examination.examiner import Examiner, Finding, Standing, Violation
+from scanverify.examination.examiner import Finding, Standing, Violation
 from scanverify.examination.known_defects import known_defects
 from scanverify.examination.signature import signature_of
 from scanverify.generation.strategies import Limits
@@ -25,6 +26,7 @@ from scanverify.reports.report import Report, report_of
 from scanverify.search.corpus import examples_at
 from scanverify.search.find import find_counterexamples
 from scanverify.search.tally import cell_of
+from scanverify.search.user_examiner import examiner_of, settled
 from scanverify.simulators import Session, simulators
 from scanverify.user_kernels.reading import load_user_kernel
 
@@ -105,7 +107,7 @@ def run_unit(plain: dict[str, Any]) -> dict[str, Any]:
     """Run a :class:`Unit` given as JSON-ready data; answers a :class:`UnitResult` as such."""
     unit = Unit(**{**plain, "known": tuple(plain.get("known", ()))})
     started = time.monotonic()
-    kernel = _kernel(unit.kernel)
+    kernel = _kernel(unit.kernel, unit.timeout)
     session = _session(kernel.simulator, unit.timeout)
     prop = all_properties()[unit.property_name]
     record, known = _Record(), set(unit.known)
@@ -115,7 +117,7 @@ def run_unit(plain: dict[str, Any]) -> dict[str, Any]:
     for seed in range(unit.first_seed, unit.first_seed + unit.seeds):
         found = find_counterexamples(
             prop,
-            Examiner(kernel, session, record, lambda name: _session(name, unit.timeout)),
+            examiner_of(kernel, session, record, lambda name: _session(name, unit.timeout)),
             Limits(unit.rows, unit.width, unit.elements),
             examples=unit.examples,
             seed=seed,
@@ -164,9 +166,13 @@ def result_from_plain(plain: dict[str, Any]) -> UnitResult:
     return UnitResult(**{**plain, **changes})
 
 
-def _kernel(name: str) -> Kernel:
+@cache
+def _kernel(name: str, timeout: float) -> Kernel:
     bundled = bundled_kernels().get(name)
-    return bundled if bundled is not None else load_user_kernel(name, {}, None)
+    if bundled is not None:
+        return bundled
+    kernel = load_user_kernel(name, {}, None)
+    return settled(kernel, _session(kernel.simulator, timeout))
 
 
 class _Sessions(threading.local):
@@ -196,8 +202,8 @@ def replay(plain: dict[str, Any]) -> dict[str, Any]:
     ``{"fails": bool, "verdict": str, "summary": str}``.
     """
     case = case_from_plain(plain["case"])
-    kernel = _kernel(plain["kernel"])
-    examiner = Examiner(kernel, _session(kernel.simulator, plain["timeout"]))
+    kernel = _kernel(plain["kernel"], plain["timeout"])
+    examiner = examiner_of(kernel, _session(kernel.simulator, plain["timeout"]))
     if "declared" in plain:
         defect = next(d for d in known_defects() if d.name == plain["declared"])
         for run in defect.runs_of(case):

@@ -22,9 +22,11 @@ from scanverify.reports.folder import write_report
 from scanverify.reports.report import text_report
 from scanverify.search.find import smallest_like
 from scanverify.search.tally import Tally
+from scanverify.search.user_examiner import SetupProblem, examiner_of, settled
 from scanverify.simulators import Session, simulators
 from scanverify.simulators.a2a3sim.interpreters import VARIABLE
 from scanverify.simulators.worker.process import SimulatorUnavailable
+from scanverify.user_kernels.kernel import UserKernel
 
 _TALLY = pytest.StashKey[Tally]()
 _STARTED = pytest.StashKey[float]()
@@ -90,6 +92,7 @@ class Bench:
         self._record = record
         self._simulator = simulator
         self._sessions: dict[str, Session] = {}
+        self._settled: dict[str, UserKernel] = {}
         self._latest: tuple[Property, Kernel, Violation] | None = None
 
     def session(self, simulator: str) -> Session:
@@ -106,7 +109,17 @@ class Bench:
         name = self._simulator or kernel.simulator
         if simulators()[name].dialect != kernel.dialect:
             pytest.skip(f"{kernel.name} is written in {kernel.dialect}, which {name} does not run")
-        return Examiner(kernel, self.session(name), self._record, self.session)
+        return examiner_of(kernel, self.session(name), self._record, self.session)
+
+    def settled(self, kernel: UserKernel) -> UserKernel:
+        """A user's kernel as it turns out to be meant; fails the test when it cannot be run."""
+        if kernel.path + kernel.name not in self._settled:
+            try:
+                session = self.session(self._simulator or kernel.simulator)
+                self._settled[kernel.path + kernel.name] = settled(kernel, session)
+            except SetupProblem as problem:
+                pytest.fail(str(problem), pytrace=False)
+        return self._settled[kernel.path + kernel.name]
 
     def check(self, prop: Property, case: Any, kernel: Kernel) -> None:
         """Check a property on a case; a counterexample is written to the report directory."""

@@ -47,8 +47,9 @@ def properties_of(target: str, **declared: Any) -> Callable[..., None]:
     @given(data=st.data())
     def test(prop: Any, shard: int, data: st.DataObject) -> None:
         bench = pytest_plugin.active_bench()
-        case = data.draw(prop.cases(kernel, bench.profile.limits), label="case")
-        bench.check(prop, case, kernel)
+        meant = bench.settled(kernel)
+        case = data.draw(prop.cases(meant, bench.profile.limits), label="case")
+        bench.check(prop, case, meant)
 
     named: Callable[..., None] = test
     named.__doc__ = f"The properties of {kernel.summary}."

@@ -225,7 +225,7 @@ class UserKernel:
             ("rows", "columns"), (self.rows, self.width), (case.rows, case.width), strict=True
         ):
             if wanted % size_of.step:
-                return f"its source divides its {what} by {size_of.step}"
+                return f"its source wants its {what} in multiples of {size_of.step}"
         if case.carry is not CarryInit.ZEROS and not (
             case.carry is CarryInit.CARRY_IN and self.parameter("carry")
         ):

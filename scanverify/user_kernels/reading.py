@@ -7,6 +7,7 @@ import importlib.util
 import math
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -87,6 +88,9 @@ def _loaded(
     returns = "out" not in roles.values()
     x = next(p for p in parameters if p.role == "x")
     rows, width, rank = _sizes(source, entry, x, where)
+    of_rows, of_width = _demanded_steps(source, entry, x.name)
+    rows = replace(rows, step=math.lcm(rows.step, of_rows)) if rows.fixed is None else rows
+    width = replace(width, step=math.lcm(width.step, of_width)) if width.fixed is None else width
     notes, stand_ins = _notes(source)
     kernel = UserKernel(
         entry.name,
@@ -387,6 +391,38 @@ def _step(source: Source, within: ast.AST | None, name: str) -> int:
         if isinstance(value, int) and 1 < value <= MINED_TO:
             step = math.lcm(step, value)
     return step
+
+
+def _demanded_steps(source: Source, entry: Entry, x: str) -> tuple[int, int]:
+    """What rows and width have to be multiples of, by the function's own assertions.
+
+    ``assert n % 16 == 0``, or ``if x.shape[1] % 16: raise ...``.
+    """
+    steps = {"rows": 1, "width": 1}
+    first: set[str] = {f"{x}.shape[0]", f"{x}.size(0)", f"len({x})"}
+    for node in ast.walk(entry.function):
+        match node:
+            case ast.Assign(targets=[ast.Tuple(elts=[one, _])], value=value) if ast.unparse(
+                value
+            ) in (f"{x}.shape", f"{x}.size()"):
+                first.add(ast.unparse(one))
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if (
+                ast.unparse(value) in first
+            ):
+                first.add(name)
+    for node in ast.walk(entry.function):
+        test: ast.expr | None = None
+        if isinstance(node, ast.Assert) or (
+            isinstance(node, ast.If) and node.body and isinstance(node.body[0], ast.Raise)
+        ):
+            test = node.test
+        for part in () if test is None else ast.walk(test):
+            if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod):
+                step = source.value_of(part.right)
+                if isinstance(step, int) and 1 < step <= MINED_TO:
+                    which = "rows" if ast.unparse(part.left) in first else "width"
+                    steps[which] = math.lcm(steps[which], step)
+    return steps["rows"], steps["width"]
 
 
 def _mined(source: Source, entry: Entry) -> tuple[int, ...]:

@@ -1,0 +1,54 @@
+"""Kernels as strangers write them: the right ones are not accused, the wrong ones told once.
+
+Each file's first line says how ``scanverify check`` is called on it.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from scanverify.commands.main import main
+
+STRANGERS = Path(__file__).parent / "user_kernels"
+#: Faults of these are two and independent, and so are told as two.
+TWO_FAULTS = ("two_faults",)
+
+
+def kernels(folder):
+    files = sorted((STRANGERS / folder).glob("*.py"))
+    return [path for path in files if path.read_text().startswith("# check:")]
+
+
+def checked(path, capsys, *options):
+    """The exit code of a check, and the document that it printed."""
+    arguments = path.read_text().splitlines()[0].removeprefix("# check:").split()
+    target = str(path)
+    if arguments and ".py:" in arguments[0]:
+        target = str(path.parent / arguments.pop(0))
+    arguments = [a for a in arguments if a != "(none)"]
+    code = main(["check", target, *arguments, "--json", *options])
+    captured = capsys.readouterr()
+    return code, json.loads(captured.out)
+
+
+@pytest.mark.parametrize("path", kernels("right"), ids=lambda path: path.stem)
+def test_a_right_kernel_is_not_accused(path, capsys, tmp_path):
+    # a program that PyPTO compiles takes a tenth of a second a case
+    examples = "5" if "import pypto" in path.read_text() else "30"
+    options = ("--examples", examples, "--seed", "7", "--report", str(tmp_path))
+    code, document = checked(path, capsys, *options)
+    assert code == 0, document
+    assert document["faults"] == []
+    ran = sum(p["runs"] - sum(p["refused"].values()) for p in document["properties"])
+    assert ran > 20
+
+
+@pytest.mark.parametrize("path", kernels("wrong"), ids=lambda path: path.stem)
+def test_a_wrong_kernel_is_told_once(path, capsys, tmp_path):
+    code, document = checked(path, capsys, "--seed", "7", "--report", str(tmp_path))
+    assert code == 1, document
+    assert len(document["faults"]) == 1 + (path.stem in TWO_FAULTS)
+    assert {p.name for p in tmp_path.iterdir()} >= {Path(document["faults"][0]["folder"]).name}
