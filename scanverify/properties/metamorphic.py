@@ -454,7 +454,7 @@ PROPERTIES = (
         "aliased_equals_unaliased",
         "a right result with shared memory has the bits of one without",
         _unaliased,
-        shares_memory,
+        lambda kernel: shares_memory(kernel) and kernel.traits.is_in_place,
         aliasing=tuple(a for a in Aliasing if a is not Aliasing.DISTINCT),
     ),
     _law(

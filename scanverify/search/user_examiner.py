@@ -92,7 +92,7 @@ def settled(kernel: UserKernel, session: Session) -> UserKernel:
                 return chosen
             causes.append(f"{outcome.rejection.code}: {outcome.rejection.message}"[:400])
     cause = causes[0].removeprefix("refused: ") if causes else "it takes none of the formats"
-    tried = " and as ".join(map(str, kernel.readings))
+    tried = " and as ".join(map(str, kernel.readings[:3]))
     raise SetupProblem(
         f"{kernel.name} of {kernel.path} cannot be run (called with {tried}): {cause.rstrip('.')}."
     )

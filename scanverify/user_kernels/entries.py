@@ -108,7 +108,7 @@ def chosen_entry(source: Source, wanted: str) -> Entry:
         return every[wanted]
     # an alias of a maker says more than the maker does; a method says less than its class
     candidates = [e for e in every.values() if e.is_marked and "." not in e.name]
-    candidates = candidates or [e for e in every.values() if "." not in e.name]
+    candidates = candidates or [e for e in every.values() if "." not in e.name and _may_scan(e)]
     made = {e.start for e in candidates if e.start != e.name}
     candidates = [e for e in candidates if e.name not in made]
     if len(candidates) != 1:
@@ -117,6 +117,13 @@ def chosen_entry(source: Source, wanted: str) -> Entry:
             f"{path} does not hold one kernel alone ({names}): say which, as {path}:NAME."
         )
     return candidates[0]
+
+
+def _may_scan(entry: Entry) -> bool:
+    """Whether a plain function may be meant, and is no test, no main and no private helper."""
+    return not entry.name.startswith(("_", "test", "main", "get_")) and bool(
+        entry.function.args.posonlyargs or entry.function.args.args
+    )
 
 
 def _names_of_compiled(tree: ast.Module) -> set[str]:
@@ -168,7 +175,11 @@ def _class(source: Source, node: ast.ClassDef, jitted: str, compiled: set[str]) 
     dialect = _dialect(node, jitted, compiled)
     made = (Making(methods.get("__init__")),)
     # one kernel a class, by its likeliest method; the others by their names
+    offered = [name for name in methods if not name.startswith("_")]
+    jit_methods = [name for name in offered if decorator(methods[name], "jit")]
     main = next((name for name in _METHODS if name in methods), None)
+    if main is None and len(jit_methods or offered) == 1:
+        (main,) = jit_methods or offered
     for name, method in methods.items():
         if name.startswith("_") and name != "__call__":
             continue

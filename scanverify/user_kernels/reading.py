@@ -412,9 +412,8 @@ def _demanded_steps(source: Source, entry: Entry, x: str) -> tuple[int, int]:
                 first.add(name)
     for node in ast.walk(entry.function):
         test: ast.expr | None = None
-        if isinstance(node, ast.Assert) or (
-            isinstance(node, ast.If) and node.body and isinstance(node.body[0], ast.Raise)
-        ):
+        raises = isinstance(node, ast.If) and any(isinstance(n, ast.Raise) for n in node.body)
+        if isinstance(node, ast.Assert) or (isinstance(node, ast.If) and raises):
             test = node.test
         for part in () if test is None else ast.walk(test):
             if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod):
@@ -446,6 +445,8 @@ _TORCH_ONLY = {
 
 def _readings(source: Source, entry: Entry, x: str, rank: int, axis: Axis) -> tuple[Reading, ...]:
     ranks = [rank] if rank else _ranks(entry, x)
+    if ranks[0] == 2 and len(ranks) > 1 and axis is Axis.FLAT and _goes_by_elements(entry, x):
+        ranks = [1, 2]
     if axis is Axis.COLUMNS:
         ranks = [r for r in ranks if r == 2] or [2]
     takes = _frameworks(source, entry) if entry.dialect == "host" else ["torch"]
@@ -517,6 +518,26 @@ def _ranks(entry: Entry, x: str) -> list[int]:
                 if not any(isinstance(e, ast.Starred) for e in elts) and len(elts) in (1, 2, 3):
                     return [len(elts)]
     return [2, 1, 3]
+
+
+def _goes_by_elements(entry: Entry, x: str) -> bool:
+    """Whether the source takes ``x[i]`` for a number: never a part of it, nor a call's argument."""
+    single = [
+        node
+        for node in ast.walk(entry.function)
+        if isinstance(node, ast.Subscript) and ast.unparse(node.value) == x
+    ]
+    if not single or any(isinstance(n.slice, ast.Tuple | ast.Slice) for n in single):
+        return False
+    taken_apart = set()
+    for node in ast.walk(entry.function):
+        inner: list[ast.AST] = []
+        if isinstance(node, ast.Attribute | ast.Subscript):
+            inner = [node.value]
+        elif isinstance(node, ast.Call):
+            inner = list(node.args)
+        taken_apart |= {id(part) for part in inner}
+    return not any(id(node) in taken_apart for node in single)
 
 
 # -- what has to be done for it to run here ---------------------------------
