@@ -29,6 +29,6 @@ PROPERTIES = (
         _graph_cases,
         _ordered,
         claimed_by=lambda kernel: kernel.traits.shows_tasks,
-        weight=0.05,
+        weight=0.1,
     ),
 )
