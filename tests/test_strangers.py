@@ -6,6 +6,8 @@ Each file's first line says how ``scanverify check`` is called on it.
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -52,3 +54,15 @@ def test_a_wrong_kernel_is_told_once(path, capsys, tmp_path):
     assert code == 1, document
     assert len(document["faults"]) == 1 + (path.stem in TWO_FAULTS)
     assert {p.name for p in tmp_path.iterdir()} >= {Path(document["faults"][0]["folder"]).name}
+
+
+@pytest.mark.parametrize("name", ["second_call", "nan_is_dropped", "tail_of_a_block"])
+def test_a_fault_of_a_host_function_has_a_reproducer_that_shows_it(name, capsys, tmp_path):
+    path = STRANGERS / "wrong" / f"{name}.py"
+    _, document = checked(path, capsys, "--seed", "7", "--report", str(tmp_path))
+    reproducer = Path(document["faults"][0]["folder"]) / "repro.py"
+    shown = subprocess.run(
+        [sys.executable, str(reproducer)], capture_output=True, text=True, check=False
+    )
+    assert shown.returncode == 1, shown.stdout + shown.stderr
+    assert "the fault shows" in shown.stdout

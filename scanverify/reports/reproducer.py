@@ -11,8 +11,11 @@ import ast
 import re
 from importlib import resources
 
+from scanverify.domain.case import Case
+from scanverify.domain.data import Inputs
 from scanverify.domain.formats import FloatArray
-from scanverify.domain.verdict import Kind, initial_memory
+from scanverify.domain.kernel import Kernel
+from scanverify.domain.verdict import Kind, initial_memory, inputs_for
 from scanverify.examination.examine import Contradiction, Examination
 from scanverify.simulators import simulators
 from scanverify.simulators.worker.session import PASSES
@@ -75,6 +78,8 @@ def check():
     """Run the program and tell everything that is wrong with its result; the exit code."""
     prepare()
     print("run with", versions())
+    for steps, *memory in EARLIER:
+        run_steps(globals(), steps, tensors_at_the_start(*memory))
     tensors = tensors_at_the_start(ALLOCATIONS, BUFFERS, VALUES)
     before = {name: tensor.clone() for name, tensor in tensors.items()}
     try:
@@ -271,7 +276,8 @@ def reproducer(examination: Examination, title: str) -> str | None:
         "\n\n# -- the numbers "
         + "-" * 79
         + "\n\n"
-        + _memory(examination)
+        + _memory(case, kernel, expected.inputs)
+        + _earlier(case, kernel)
         + f"PASSES = {passes}\n"
         + f"TOLERANCE = {expected.pass_tolerance!r}\n"
         + f"TASK_GRAPH = {case.task_graph}\n"
@@ -310,11 +316,22 @@ def _plain_source(source: str) -> str:
     return without_scanverify(source.replace(_FUTURE, "")).strip("\n")
 
 
-def _memory(examination: Examination, prefix: str = "") -> str:
+def _earlier(case: Case, kernel: Kernel) -> str:
+    """The calls that come before the run's own, as constants."""
+    text, calls = "", []
+    for k, earlier in enumerate(case.after):
+        prefix = f"BEFORE_{k}_"
+        text += f"\n# a call that comes first: {earlier}\n"
+        text += _memory(earlier, kernel, inputs_for(earlier, kernel), prefix)
+        parts = ("STEPS", "ALLOCATIONS", "BUFFERS", "VALUES")
+        calls.append(f"({', '.join(prefix + part for part in parts)})")
+    return f"{text}EARLIER = [{', '.join(calls)}]\n"
+
+
+def _memory(case: Case, kernel: Kernel, inputs: Inputs, prefix: str = "") -> str:
     """The buffers of a run, what is in them at the start, and its steps, as constants."""
-    case, kernel = examination.case, examination.kernel
     layout = kernel.layout(case)
-    before = initial_memory(case, kernel, examination.expected.inputs)
+    before = initial_memory(case, kernel, inputs)
     allocations = []
     for base, group in layout.groups.items():
         size = max(b.offset + b.elements for b in group)
@@ -356,7 +373,10 @@ def _law(contradiction: Contradiction, source: str) -> str:
         text = _plain_source(other.kernel.program(other.case).source)
         same = text == source
         written = "None" if same else "\\\n" + _raw(text + "\n")
-        lines += [f"OTHER_PROGRAM = {written}\n", _memory(other, "OTHER_")]
+        lines += [
+            f"OTHER_PROGRAM = {written}\n",
+            _memory(other.case, other.kernel, other.expected.inputs, "OTHER_"),
+        ]
     return "".join(
         (
             *lines,
