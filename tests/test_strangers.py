@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import mutated_sources
 import pytest
 
 from scanverify.commands.main import main
@@ -39,7 +40,7 @@ def checked(path, capsys, *options):
 @pytest.mark.parametrize("path", kernels("right"), ids=lambda path: path.stem)
 def test_a_right_kernel_is_not_accused(path, capsys, tmp_path):
     # a program that PyPTO compiles takes a tenth of a second a case
-    examples = "5" if "import pypto" in path.read_text() else "30"
+    examples = "3" if "import pypto" in path.read_text() else "30"
     options = ("--examples", examples, "--seed", "7", "--report", str(tmp_path))
     code, document = checked(path, capsys, *options)
     assert code == 0, document
@@ -66,3 +67,9 @@ def test_a_fault_of_a_host_function_has_a_reproducer_that_shows_it(name, capsys,
     )
     assert shown.returncode == 1, shown.stdout + shown.stderr
     assert "the fault shows" in shown.stdout
+
+
+def test_a_mutated_file_is_read_or_refused_in_a_sentence():
+    answers = mutated_sources.main(400, 11)
+    assert answers["read"] > 10
+    assert answers.total() == 400

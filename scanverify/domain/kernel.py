@@ -77,6 +77,8 @@ class Traits:
     is_in_place: bool = True
     #: rows and width are one number
     is_square: bool = False
+    #: memory and time grow with a line, and not with its square
+    takes_long_lines: bool = False
     #: sizes that its source mentions: near these, block edges lie
     mined: tuple[int, ...] = ()
     #: the file that it was read from

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -27,6 +28,8 @@ _DTYPES = {"pypto": DTYPES, "pl": PL_DTYPES, "host": DTYPES}
 _FORMAT_OF = {
     text.rpartition(".")[2]: name for texts in (DTYPES, PL_DTYPES) for name, text in texts.items()
 }
+#: What makes matrices of a line's length.
+_SQUARES = re.compile(r"triu|tril|matmul|mm\(|@ |\.dot\(|einsum|eye\(|ones\(|outer\(|\[:, None\]")
 SIMULATOR_OF = {"pypto": "pypto", "pl": "a2a3sim", "host": "host"}
 _TRAITS = {
     "pypto": Traits(
@@ -124,6 +127,10 @@ class UserKernel:
         return rows, self.width.fixed
 
     @property
+    def _has_matrices(self) -> bool:
+        return any(p.role in ("upper", "lower", "ones") for p in self.parameters)
+
+    @property
     def is_wrapper(self) -> bool:
         """Whether it is a plain function that calls compiled kernels."""
         return self.dialect != "host" and decorator(self.entry.function, "jit") is None
@@ -149,6 +156,7 @@ class UserKernel:
             whole_steps=(self.rows.step, self.width.step) != (1, 1),
             is_square=self.is_square,
             is_in_place=self.in_place,
+            takes_long_lines=not _SQUARES.search(self.source.text) and not self._has_matrices,
             mined=self.mined,
             path=self.path,
         )
@@ -268,8 +276,13 @@ class UserKernel:
     def constants(self, case: Case) -> Mapping[str, FloatArray]:
         """The matrices among the parameters."""
         rows, width = case.rows, case.width
-        matrices = {"upper": upper(width), "lower": lower(rows), "ones": np.ones((width, width))}
-        return {p.name: matrices[p.role] for p in self.parameters if p.role in matrices}
+        # made when they are asked for: those of a long line would fill the memory
+        matrices: dict[str, Callable[[], FloatArray]] = {
+            "upper": lambda: upper(width),
+            "lower": lambda: lower(rows),
+            "ones": lambda: np.ones((width, width)),
+        }
+        return {p.name: matrices[p.role]() for p in self.parameters if p.role in matrices}
 
     def _shape(self, case: Case) -> tuple[int, ...]:
         """The shape of ``x`` and ``out``; rows are the leading dimensions together."""

@@ -30,7 +30,7 @@ __all__ = ["UserKernel", "UserKernelError", "installed_kernels", "load_user_kern
 #: The entry points by which a package offers its kernels.
 ENTRY_POINTS = "scanverify.kernels"
 #: Literals from here on are mined as sizes, up to the second.
-MINED_FROM, MINED_TO = 8, 1 << 16
+MINED_FROM, MINED_TO = 8, 1 << 17
 _DIALECTS = {
     "host": "a plain function",
     "pypto": "decorated with pypto.frontend.jit",

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -81,7 +82,10 @@ def read_source(path: str) -> Source:
     if len(raw) > MAX_SOURCE_BYTES:
         raise UserKernelError(f"The file {path} is larger than {MAX_SOURCE_BYTES} bytes.")
     try:
-        tree = ast.parse(text, filename=path)
+        with warnings.catch_warnings():
+            # what Python has to say of a user's style is said when the file is run
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text, filename=path)
         return Source(path, text, tree, _constants(tree.body, Path(path).parent, {}))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = getattr(error, "lineno", None)
