@@ -197,28 +197,29 @@ def _is_right_again(prop: Property, violation: Violation, examiner: Examiner) ->
     return True
 
 
-def check_kernel(kernel: Kernel, plan: Plan, workers: int = 1) -> Iterator[PropertyResult]:
-    """Check every claimed property; results come as they are done."""
+def check_kernel(
+    kernel: Kernel, plan: Plan, session: Session, workers: int = 1
+) -> Iterator[PropertyResult]:
+    """Check every claimed property; results come as they are done.
+
+    Several workers open sessions of their own.
+    """
     names = [
         prop.name for prop in claimed_properties(kernel) if fnmatchcase(prop.name, plan.properties)
     ]
     known: tuple[Fault, ...] = ()
     told = 0
     if workers <= 1:
-        session = simulators()[kernel.simulator].open(plan.timeout)
-        try:
-            for name in names:
-                if told >= plan.most_faults:
-                    return
-                result = check_property(kernel, all_properties()[name], session, plan, known)
-                found = result.counterexample
-                if found is not None:
-                    result = _smaller_or_new(result, found, known)
-                    known = (*known, found.fault)
-                    told += result.counterexample is not None
-                yield result
-        finally:
-            session.close()
+        for name in names:
+            if told >= plan.most_faults:
+                return
+            result = check_property(kernel, all_properties()[name], session, plan, known)
+            found = result.counterexample
+            if found is not None:
+                result = _smaller_or_new(result, found, known)
+                known = (*known, found.fault)
+                told += result.counterexample is not None
+            yield result
         return
     context = get_context("spawn")
     with ProcessPoolExecutor(

@@ -6,7 +6,7 @@ import argparse
 import json
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from scanverify.checking.check import (
 from scanverify.commands.usage import OK, VERDICT, UsageError
 from scanverify.domain.case import Formats
 from scanverify.domain.oracle import Axis
-from scanverify.generation.strategies import SUPPORTED_FORMATS, Limits, near_mined, smallest_case
+from scanverify.generation.strategies import SUPPORTED_FORMATS, Limits, smallest_case
 from scanverify.search.user_examiner import settled, usable_formats
 from scanverify.simulators import simulators
 from scanverify.user_kernels.reading import UserKernel, load_user_kernel
@@ -96,18 +96,21 @@ def run(options: argparse.Namespace) -> int:
     session = simulators()[kernel.simulator].open(plan.timeout)
     try:
         kernel = settled(kernel, session)
-    finally:
+    except BaseException:
         session.close()
+        raise
     names = {prop.name for prop in claimed_properties(kernel)}
     results: list[PropertyResult] = []
     interrupted = False
     try:
-        for result in check_kernel(kernel, plan, options.workers):
+        for result in check_kernel(kernel, plan, session, options.workers):
             results.append(result)
             if not options.json:
                 _tell(result)
     except KeyboardInterrupt:
         interrupted = True
+    finally:
+        session.close()
     if not results and not interrupted:
         raise UsageError(
             f"No property of {kernel.name} is called {options.property}; "
@@ -123,7 +126,7 @@ def run(options: argparse.Namespace) -> int:
     return VERDICT if any(result.counterexample for result in results) else OK
 
 
-def _limits_given(options: argparse.Namespace) -> Any:
+def _limits_given(options: argparse.Namespace) -> Callable[[UserKernel], Limits]:
     numbers = (options.examples, options.workers, options.maxfail)
     sizes = (options.max_rows, options.max_width)
     if min(*numbers, *(1 if size is None else size for size in sizes)) < 1:
@@ -239,9 +242,7 @@ def _how_far(kernel: UserKernel, plan: Plan, results: Sequence[PropertyResult]) 
     width = max((r.reached[1] for r in results), default=0)
     line = f"sizes went up to {rows} rows and {width} columns"
     ran = set().union(*(r.sizes for r in results)) if results else set()
-    missed = [
-        n for n in kernel.mined if n not in ran and n > 1 and n in near_mined(kernel.mined, 1 << 20)
-    ]
+    missed = [n for n in kernel.mined if n not in ran]
     if missed and None in kernel.fixed_shape:
         line += f"; of the sizes in its source these were not run: {', '.join(map(str, missed))}"
         if max(missed) > plan.limits.width:

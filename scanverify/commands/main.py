@@ -41,6 +41,7 @@ from scanverify.simulators import simulator_of, simulators
 from scanverify.simulators.a2a3sim.interpreters import VARIABLE, chosen_python, probe
 from scanverify.simulators.pypto.calculator import NO_COMPILER, compiler_version
 from scanverify.simulators.worker.process import SimulatorUnavailable
+from scanverify.user_kernels.kernel import UserKernel
 from scanverify.user_kernels.reading import UserKernelError, installed_kernels, load_user_kernel
 from scanverify.version import __version__
 
@@ -188,17 +189,9 @@ def _run(options: argparse.Namespace) -> int:
     simulator = simulator_of(case)
     if options.kernel:
         declared = {"computes": options.computes, "inclusive": case.inclusive}
-        chosen = load_user_kernel(options.kernel, declared, None)
-        session = simulator.open(options.timeout)
-        try:
-            kernel: Kernel = settled(chosen, session)
-        finally:
-            session.close()
+        kernel: Kernel = load_user_kernel(options.kernel, declared, None)
     else:
         kernel = kernel_of(case)
-    reason = kernel.inexpressible(case)
-    if reason is not None:
-        raise UsageError(f"The kernel {kernel.name} cannot express this case: {reason}.")
     if kernel.dialect != simulator.dialect:
         raise UsageError(
             f"The kernel {kernel.name} is written in {kernel.dialect}, "
@@ -206,6 +199,11 @@ def _run(options: argparse.Namespace) -> int:
         )
     session = simulator.open(options.timeout)
     try:
+        if isinstance(kernel, UserKernel):
+            kernel = settled(kernel, session)
+        reason = kernel.inexpressible(case)
+        if reason is not None:
+            raise UsageError(f"The kernel {kernel.name} cannot express this case: {reason}.")
         examiner = examiner_of(kernel, session)
         finding = examiner.examine_twice(case) if options.twice else examiner.examine(case)
         finding = examiner.explained(finding)

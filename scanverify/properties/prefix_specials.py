@@ -16,7 +16,7 @@ from scanverify.domain.case import Aliasing, Case, Data
 from scanverify.domain.data import input_values
 from scanverify.domain.formats import FORMATS
 from scanverify.domain.kernel import Kernel
-from scanverify.domain.oracle import lines, unlines
+from scanverify.domain.oracle import scanned
 from scanverify.domain.verdict import Kind, Verdict
 from scanverify.examination.examiner import Examiner, Finding, Standing, Violation
 from scanverify.generation.strategies import SUPPORTED_FORMATS, Limits, cases, is_expressible
@@ -58,12 +58,7 @@ def _by_prefix(case: Case, examiner: Examiner) -> None:
     expected = finding.examination.expected
     got = memory.values("out").reshape(expected.value.shape)
     scan = finding.examination.kernel.scan(case)
-    x = lines(input_values(case), scan)
-    with np.errstate(invalid="ignore"):
-        sums = np.cumsum(x, axis=1)
-    if not scan.inclusive:
-        sums = np.concatenate([np.zeros((sums.shape[0], 1)), sums[:, :-1]], axis=1)
-    due = unlines(sums, scan, expected.value.shape)
+    due, _ = scanned(input_values(case), case.data.carry_in, scan)
     # an infinity times a zero of a triangle is a NaN: not finite is all that is promised
     lost = np.where(np.isnan(due), ~np.isnan(got), np.isinf(due) & np.isfinite(got))
     lost |= np.isinf(due) & np.isinf(got) & (np.sign(due) != np.sign(got))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from scanverify.domain.case import Aliasing, Case
+from scanverify.domain.case import Aliasing, Case, Data
 from scanverify.domain.kernel import Kernel
 from scanverify.examination.examiner import Examiner
 from scanverify.generation.strategies import SUPPORTED_FORMATS, Limits, cases
@@ -32,7 +32,7 @@ def _sequences(draw: st.DrawFn, kernel: Kernel, limits: Limits) -> Case:
         if kernel.program(other).source != program:
             # this program is for one shape and dtype: other numbers are what can change
             seed = draw(st.integers(0, 999))
-            other = last.with_(data=last.data.__class__("distinct_integers", seed))
+            other = last.with_(data=Data("distinct_integers", seed, carry_in=last.data.carry_in))
         earlier.append(other.with_(passes=last.passes))
     return last.with_(after=tuple(earlier))
 

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -140,7 +141,7 @@ class UserKernel:
         """Whether rows and width are one name in the source."""
         return bool(self.rows.name) and self.rows.name == self.width.name
 
-    @property
+    @cached_property
     def traits(self) -> Traits:
         """What follows from the dialect and the source."""
         steps = (self.rows.step, self.width.step)
